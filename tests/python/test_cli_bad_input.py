@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import fullpipe
 from fullpipe import cli
+from fullpipe.base.errors import UserError
 
 GOOD = """
 duration = "2s"
@@ -327,3 +329,68 @@ def test_force_replaces_recordings_once_there_are_new_ones(
     assert run(again, monkeypatch) == 0
     assert not (out / "run-000").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["good.toml", "out"]
+
+
+@pytest.mark.parametrize(
+    ("option", "engine", "belongs_to"),
+    [
+        (("--machine", "uml"), "sim", "vm"),
+        (("--machine", "uml"), "live", "vm"),
+        (("--kernel", "6.1"), "sim", "vm"),
+        (("--modules", "."), "sim", "vm"),
+        (("--cc-form", "module"), "live", "vm"),
+        (("--background-processes", "3"), "sim", "vm or live"),
+        (("--peer", "lab2"), "sim", "live"),
+        (("--peer", "lab2"), "vm", "live"),
+        (("--token", "x"), "sim", "live"),
+    ],
+)
+def test_an_option_of_another_engine_is_refused(
+    option: tuple[str, str],
+    engine: str,
+    belongs_to: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "good.toml"
+    file.write_text(GOOD, encoding="utf-8")
+    out = ["--out", str(tmp_path / "out")]
+    said = f"fullpipe: {option[0]}: belongs to --engine {belongs_to}\n"
+    assert run(["run", str(file), "--engine", engine, *option, *out], monkeypatch) == 2
+    assert capsys.readouterr().err == said
+    if option[0] in ("--machine", "--kernel"):
+        assert run(["compare", "reno", "--engine", engine, *option, *out], monkeypatch) == 2
+        assert capsys.readouterr().err == said
+    if option[0] in ("--kernel", "--modules"):
+        words = ["test", "rrul", "--path", str(file), "--engine", engine, *option, *out]
+        assert run(words, monkeypatch) == 2
+        assert capsys.readouterr().err == said
+    with pytest.raises(UserError, match=said.strip().removeprefix("fullpipe: ")):
+        name = option[0].removeprefix("--").replace("-", "_")
+        fullpipe.run(file, engine=engine, **{name: option[1]})
+
+
+def test_a_token_is_for_a_peer_and_may_lie_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "good.toml"
+    file.write_text(GOOD, encoding="utf-8")
+    assert run(["run", str(file), "--engine", "live", "--token", "x"], monkeypatch) == 2
+    assert "--token: is for the agent of another host" in capsys.readouterr().err
+    monkeypatch.setenv("FULLPIPE_TOKEN", "x")
+    words = ["run", str(file), "--no-report", "--out", str(tmp_path / "out")]
+    assert run(words, monkeypatch) == 0
+
+
+def test_a_sweeps_machine_belongs_to_the_engine_that_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "s.toml"
+    flow = '[[scenario.flow]]\ncc = "{cc}"\n'
+    path = '[scenario]\nduration = "1s"\npath = { rate = "1mbit", rtt = "10ms" }\n'
+    file.write_text(f'{path}{flow}[axis]\ncc = ["reno"]\n[sweep]\nmachine = "uml"\n')
+    store = tmp_path / "store"
+    assert run(["sweep", str(file), "--out", str(store)], monkeypatch) == 2
+    assert capsys.readouterr().err == f"fullpipe: {file}: sweep.machine: belongs to engine vm\n"
+    assert not store.exists()

@@ -23,7 +23,7 @@ from fullpipe.cli.options import (
     Machine,
     Recordings,
     cc_names,
-    vm_options,
+    engine_options,
     with_groups,
 )
 from fullpipe.cli.output import comparison_table, console, fail, message, warn, write_figures
@@ -116,7 +116,7 @@ def compare(
         raise UserError(f"compare: {', '.join(twice)} is given twice; for more flows use --flows")
     if together and harm_to is not None:
         raise UserError("--harm-to: runs each in a run of its own; leave out --together")
-    options = vm_options(engine, machine, kernel)
+    options = engine_options(engine, machine, kernel=kernel)
     base = out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")

@@ -14,7 +14,7 @@ import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.units import UnitError
-from fullpipe.engines.base import CcForm, EngineName, MachineName
+from fullpipe.engines.base import CcForm, EngineName, MachineName, refuse_foreign
 
 if TYPE_CHECKING:
     from fullpipe.plots.look import Look
@@ -98,12 +98,12 @@ KernelModules = Annotated[
 ]
 
 
-def vm_options(engine: str, machine: str, kernel: str | None) -> dict[str, str]:
-    """Options of the engine as it takes them. Raises UserError for those of another engine."""
-    given = {"machine": machine if machine != "qemu" else None, "kernel": kernel}
-    found = {name: value for name, value in given.items() if value is not None}
-    if found and engine != "vm":
-        raise UserError(f"--{next(iter(found))}: belongs to --engine vm")
+def engine_options(engine: str, machine: str = "qemu", **given: object) -> dict[str, str]:
+    """Options of the engine as it takes them, without those that are None. Raises UserError for
+    those of another engine."""
+    every = {"machine": machine if machine != "qemu" else None, **given}
+    found = {name: str(value) for name, value in every.items() if value is not None}
+    refuse_foreign(engine, found)
     return found
 
 

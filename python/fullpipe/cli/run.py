@@ -29,6 +29,7 @@ from fullpipe.cli.options import (
     Recordings,
     ScenarioFile,
     cc_names,
+    engine_options,
     with_groups,
 )
 from fullpipe.cli.output import comparison_table, console, fail, message, warn, write_figures
@@ -44,6 +45,7 @@ MAX_RUNS_OF_TABLES, MAX_RUNS_OF_LINES = 3, 10
 
 @with_groups
 def run(
+    context: typer.Context,
     scenario: ScenarioFile,
     engine: Engine = "sim",
     repeat: Annotated[
@@ -126,8 +128,13 @@ def run(
         raise UserError("--cc-trace: only with one run")
     if debug_cc and (repeat > 1 or engine != "sim"):
         raise UserError("--debug-cc: only with --engine sim and one run")
-    if background_processes and engine == "sim":
-        raise UserError("--background-processes: the simulator's hosts have none; for vm and live")
+    options = engine_options(
+        engine, machine, pcap=pcap, kernel=kernel, modules=modules, cc_form=cc_form, peer=peer,
+        background_processes=background_processes, cc_trace=cc_trace, debug_cc=debug_cc or None,
+        token=_token(context, token, peer),
+    )  # fmt: skip
+    if "token" in options and peer is None:
+        raise UserError("--token: is for the agent of another host; name that with --peer HOST")
     check_folder("--figures", figures)
     look = looks.look()
     document = apply_changes(load_document(scenario), set_ or [])
@@ -147,16 +154,6 @@ def run(
         told = how_gdb_runs_it(made, sys.argv)
         if not is_debugged():
             message(f"under gdb:\n  {told}")
-    options = {
-        name: str(value)
-        for name, value in (
-            ("pcap", pcap), ("kernel", kernel), ("modules", modules), ("peer", peer),
-            ("background_processes", background_processes), ("cc_trace", cc_trace),
-            ("cc_form", cc_form), ("debug_cc", debug_cc or None),
-            ("token", token if peer else None), ("machine", machine if machine != "qemu" else None),
-        )
-        if value is not None
-    }  # fmt: skip
     base = out or Path("recordings") / f"{_slug(made.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
     with replaced(base) if force else nullcontext():
         record(
@@ -230,6 +227,14 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         label = str(summaries[0]["scenario"])
         rows = compare_runs({label: summaries}) + compare_shares(summaries)
         console.print(comparison_table(rows, {label: "; ".join(problems)}))
+
+
+def _token(context: typer.Context, token: str | None, peer: str | None) -> str | None:
+    """The token where there is a peer, or where it is on the command line: the environment may have
+    one for other commands."""
+    source = context.get_parameter_source("token")
+    is_written = source is not None and source.name == "COMMANDLINE"
+    return token if peer is not None or is_written else None
 
 
 def _as_toml(document: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from fullpipe.cli.options import (
     KernelModules,
     Recordings,
     cc_names,
+    engine_options,
 )
 from fullpipe.cli.output import console, text_table
 
@@ -94,6 +95,7 @@ def test(
     chosen = template(name)
     if path is None:
         raise UserError("--path: name the scenario file whose network the test runs over")
+    options = engine_options(engine, kernel=kernel, modules=modules)
     network = load_document(path)
     rtt_texts = [text.strip() for text in rtts.split(",") if text.strip()]
     levels = [] if har is None else levels_of_har(har)
@@ -105,9 +107,6 @@ def test(
         print(text, end="")
         return
     engine_of(engine).check(resolve(made))
-    options = {
-        key: str(value) for key, value in (("kernel", kernel), ("modules", modules)) if value
-    }
     base = out or Path("recordings") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     record(made, text, base, engine, repeat, options, json_, False, report, False, None, jobs)
 

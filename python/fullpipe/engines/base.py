@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -51,6 +51,12 @@ EngineName = Literal["sim", "vm", "live"]
 MachineName = Literal["qemu", "uml", "auto"]
 #: How a kernel gets fullpipe's congestion controls.
 CcForm = Literal["ebpf", "module"]
+#: Options that only some engines have.
+_OPTIONS_OF = {
+    "pcap": ("sim",), "debug_cc": ("sim",), "machine": ("vm",), "kernel": ("vm",),
+    "modules": ("vm",), "cc_form": ("vm",), "background_processes": ("vm", "live"),
+    "peer": ("live",), "token": ("live",),
+}  # fmt: skip
 _ENGINES = {
     "sim": "fullpipe.engines.sim:SimEngine",
     "vm": "fullpipe.engines.vm:VmEngine",
@@ -61,6 +67,23 @@ _ENGINES = {
 def engine_names() -> list[str]:
     """The names of the engines, as `engine()` accepts them."""
     return list(_ENGINES)
+
+
+def foreign_option(name: str, options: Iterable[str]) -> tuple[str, str] | None:
+    """The first of these options that the engine of that name does not have, and the engines that
+    do; None if there is none."""
+    for option in options:
+        engines = _OPTIONS_OF.get(option, (name,))
+        if name not in engines:
+            return option, " or ".join(engines)
+    return None
+
+
+def refuse_foreign(name: str, options: Iterable[str]) -> None:
+    """Raises UserError for an option that the engine of that name does not have."""
+    if found := foreign_option(name, options):
+        option, engines = found
+        raise UserError(f"--{option.replace('_', '-')}: belongs to --engine {engines}")
 
 
 def engine(name: str) -> Engine:

@@ -18,7 +18,7 @@ from fullpipe.base.commit import git_commit
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.writing import claimed
 from fullpipe.congestion import external, registry
-from fullpipe.engines.base import RunResult, engine
+from fullpipe.engines.base import RunResult, engine, refuse_foreign
 from fullpipe.plan.senders import cc_choices
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def run_scenario(
 
     `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM if it has the same
     handler, keep what was recorded: the current run ends early and is marked as interrupted.
-    Raises UserError before anything runs if the engine cannot run the scenario, a folder exists,
-    or another process has claimed it."""
+    Raises UserError before anything runs if the engine cannot run the scenario or has not these
+    options, a folder exists, or another process has claimed it."""
     from fullpipe.plan.resolve import resolve
 
     if len(out) > 1 and scenario.start_spread is None:
@@ -77,6 +77,7 @@ def run_scenario(
     seeds = seeds_of(scenario, len(out)) if seeds is None else seeds
     plans = [resolve(scenario, seed) for seed in seeds]
     options = dict(options or {})
+    refuse_foreign(engine_name, options)
     engine(engine_name).check(plans[0], options)
     # Several runs share a parent folder, which is claimed for all of them.
     with claimed(out if len(out) == 1 else {folder.parent for folder in out}):

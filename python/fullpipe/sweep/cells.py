@@ -13,7 +13,8 @@ import tomli_w
 from pydantic_core import to_json
 
 from fullpipe.base.columns import column
-from fullpipe.engines.base import engine
+from fullpipe.base.errors import UserError
+from fullpipe.engines.base import engine, foreign_option
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import Scenario
@@ -92,6 +93,9 @@ def own_flows(template: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[st
 
 def check_engine(sweep: Sweep) -> None:
     """Raises UserError where the engine cannot run the first cell: said before anything runs."""
+    if found := foreign_option(sweep.options.engine, sweep.options.engine_options()):
+        option, engines = found
+        raise UserError(f"{sweep.source}: sweep.{option}: belongs to engine {engines}")
     _, scenario = scenario_of(sweep, Cell(0, next(sweep.points())))
     engine(sweep.options.engine).check(resolve(scenario), sweep.options.engine_options())
 
