@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 from scipy import stats
+from typer.testing import CliRunner
 
 from fullpipe import cli
 from fullpipe.base.errors import UserError
+from fullpipe.cli.app import app
 from fullpipe.plots.plotly_renderer import grid_figure_of
 from fullpipe.plots.style import CC_COLOURS
 from fullpipe.statistics.factorial import factorial_anova
@@ -141,6 +144,7 @@ def test_every_kind_is_drawn_as_a_file_that_needs_nothing_else(
     ("request_", "message"),
     [
         (Request("beauty", "rtt"), "'beauty' is no metric; known are"),
+        (Request("engine", "rtt"), "'engine' is no metric; known are completion_s, (?!.*key)"),
         (Request("share", "colour"), "'colour' is no column; there are"),
         (Request("share"), "needs --x"),
         (Request("share", "rtt", kind="pie"), "is not one of line"),
@@ -169,3 +173,28 @@ def test_a_balanced_two_way_table_has_the_textbooks_sums_of_squares() -> None:
     assert list(found) == ["a", "b", "a x b", "residual"]
     with pytest.raises(StatisticsError, match="has one value"):
         factorial_anova(values, {"a": ["1"] * 8})
+    with pytest.raises(StatisticsError, match="there is no factor"):
+        factorial_anova(values, {})
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        ("", "--of: name axes, such as cc,rtt"),
+        (" , ", "--of: name axes, such as cc,rtt"),
+        ("cc,rtt,cc", "--of cc,rtt,cc: cc is named twice"),
+    ],
+)
+def test_axes_of_effects_are_named_and_none_twice(store: Store, axes: str, said: str) -> None:
+    answer = CliRunner().invoke(app, ["effects", str(store.folder), "--y", "share", "--of", axes])
+    assert isinstance(answer.exception, UserError) and str(answer.exception) == said
+
+
+@pytest.mark.parametrize("words", [("plot", "--x", "rtt"), ("effects", "--of", "rtt")])
+def test_the_condition_that_the_help_shows_works(store: Store, words: tuple[str, ...]) -> None:
+    command, *options = words
+    told = " ".join(CliRunner().invoke(app, [command, "--help"]).output.split())
+    shown = re.search(r'such as "([^"]+)"', told)
+    assert shown
+    given = [command, str(store.folder), "--y", "share", *options, "--where", shown[1]]
+    assert CliRunner().invoke(app, given).exit_code == 0

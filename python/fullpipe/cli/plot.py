@@ -17,7 +17,7 @@ from fullpipe.cli.options import (
 from fullpipe.cli.output import console, message, text_table
 
 _Where = Annotated[
-    str | None, typer.Option(metavar="SQL", help="Condition, such as \"cc = 'bbr3'\".")
+    str | None, typer.Option(metavar="SQL", help='Condition, such as "rtt_s < 0.1".')
 ]
 
 
@@ -90,6 +90,10 @@ def effects(
     from fullpipe.sweep.store import Store
 
     names = [name.strip() for name in of.split(",") if name.strip()]
+    if not names:
+        raise UserError("--of: name axes, such as cc,rtt")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"--of {of}: {', '.join(twice)} is named twice")
     values, factors = run_values(Store(store), y, names, where)
     table = text_table("effect", right=("sum of\nsquares", "df", "F", "p", "eta2", "partial\neta2"))
     for effect in factorial_anova(values, factors):

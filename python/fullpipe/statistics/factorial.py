@@ -30,11 +30,13 @@ def factorial_anova(values: Sequence[float], factors: Mapping[str, Sequence[str]
     """The table of an analysis of variance of runs with type II sums of squares, the largest
     effect first, the residual last. Pairs of factors that the runs cannot estimate are left out.
 
-    Raises StatisticsError for a factor with one value, or too few runs."""
+    Raises StatisticsError for no factor, one with one value, or too few runs."""
     import pandas
     import statsmodels.formula.api as formulas
     from statsmodels.stats.anova import anova_lm
 
+    if not factors:
+        raise StatisticsError("there is no factor; name at least one")
     for name, levels in factors.items():
         if len(set(levels)) < 2:
             raise StatisticsError(f"{name}: has one value; an effect needs at least two")

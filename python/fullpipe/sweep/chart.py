@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_sets
@@ -320,12 +321,19 @@ def _rows(
 
 def view_of(metric: str, of_runs: bool = False) -> str:
     """The view that has a metric: of flows before that of runs, unless runs are what is shown."""
-    order = ("runs", "path", "flows") if of_runs else ("flows", "path", "runs")
-    for view in order:
-        if metric in SCHEMAS[view].names:
+    numbers = {
+        view: [field.name for field in schema if _is_number(field.type)]
+        for view, schema in SCHEMAS.items()
+    }
+    for view in ("runs", "path", "flows") if of_runs else ("flows", "path", "runs"):
+        if metric in numbers[view]:
             return view
-    known = sorted({name for schema in SCHEMAS.values() for name in schema.names})
+    known = sorted({name for names in numbers.values() for name in names})
     raise UserError(f"{metric!r} is no metric; known are {', '.join(known)}")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _front(points: Floats, less_x: bool, less_y: bool) -> Floats:
