@@ -208,6 +208,23 @@ def test_what_cannot_work_is_refused_by_name_and_leaves_nothing(kind: str, tmp_p
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("empty.h", "", "defines no struct tcp_congestion_ops"),
+        ("empty.c", "", "defines no struct tcp_congestion_ops"),
+        ("plain.h", PLAIN, r"must be named \*\.c"),
+    ],
+)
+def test_an_empty_file_and_a_header_are_no_congestion_control(
+    name: str, content: str, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(UserError, match=reason):
+        imported(path)
+
+
 def test_import_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plain(tmp_path)

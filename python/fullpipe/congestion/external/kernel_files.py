@@ -103,7 +103,7 @@ def read_kernel_file(path: Path) -> KernelFile:
     files: dict[str, str] = {}
     units = _collect(path, files)
     tokens = {name: tokens_of(blanked(files[name])) for name in units}
-    own = tokens[path.name]
+    own = tokens.get(path.name) or tokens_of(blanked(files[path.name]))
     if any(function.name == _REGISTRY for function in functions_of(own)):
         raise UserError(
             f"{path}: defines {_REGISTRY}(): it is the kernel's registry of congestion controls; "
@@ -115,6 +115,8 @@ def read_kernel_file(path: Path) -> KernelFile:
             f"{path}: defines no struct tcp_congestion_ops; name a congestion control of a kernel, "
             "such as net/ipv4/tcp_illinois.c"
         )
+    if path.name not in units:
+        raise UserError(f"{path}: must be named *.c, as the kernel's congestion controls are")
     registered = [name for name in found if _is_registered(own, name)] or list(found)
     variable = registered[-1]
     members = found[variable]
