@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from flent_documents import flent_document, write_document
 from fullpipe.base.errors import UserError
+from fullpipe.cli.app import app
 from fullpipe.engines.runner import run_scenario
 from fullpipe.flent import export_flent, import_flent, read_flent
 from fullpipe.recording.recording import Recording
@@ -115,3 +117,17 @@ def test_a_file_that_exists_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="exists already"):
         export_flent(recording, tmp_path / "made.flent.gz")
     assert (tmp_path / "made.flent.gz").read_text() == "mine"
+
+
+def test_a_file_is_no_folder_for_exports(tmp_path: Path) -> None:
+    recording = recorded(tmp_path / "recording", [{"cc": "reno"}])
+    file = tmp_path / "ok.toml"
+    file.write_text("mine")
+    words = ["flent", "export", str(recording.path), "--out", str(file)]
+    answer = CliRunner().invoke(app, words)
+    said = f"--out {file}: is a file; name a folder or NAME.flent.gz"
+    assert isinstance(answer.exception, UserError) and str(answer.exception) == said
+    for below in (file / "made.flent.gz", file / "folder" / "made.flent.gz"):
+        with pytest.raises(UserError, match="a folder of its path is a file"):
+            export_flent(recording, below)
+    assert file.read_text() == "mine"

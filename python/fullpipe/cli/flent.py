@@ -87,6 +87,8 @@ def export(
     is_file = out.name.endswith(".flent.gz")
     if is_file and len(recordings) > 1:
         raise UserError(f"--out {out}: is one file, but there are {len(recordings)} recordings")
+    if not is_file and out.exists() and not out.is_dir():
+        raise UserError(f"--out {out}: is a file; name a folder or NAME.flent.gz")
     for path in recordings:
         recording = Recording.open(path)
         file = out if is_file else out / f"{path.resolve().name}.flent.gz"

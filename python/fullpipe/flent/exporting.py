@@ -6,6 +6,7 @@ depend on the recording alone: a recording without a date gets a fixed one.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
@@ -48,10 +49,13 @@ def export_flent(
         out.parent.mkdir(parents=True, exist_ok=True)
         partial.write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
         partial.rename(out)
+    except (FileExistsError, NotADirectoryError):
+        raise UserError(f"{out}: cannot be written: a folder of its path is a file") from None
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror or error}") from None
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
     return found
 
 
