@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from fullpipe.scenario.model import Scenario
 
 
+#: The path where --path names none.
+_PATH = {"rate": "100mbit", "rtt": "40ms", "buffer": "1bdp", "qdisc": "fifo", "loss": "0%"}
+
+
 @with_groups
 def compare(
     names: Annotated[
@@ -51,18 +55,23 @@ def compare(
             help="Scenario file whose network to take, instead of --rate and the others.",
         ),
     ] = None,
-    rate: Annotated[str, typer.Option(help="Rate of the bottleneck.")] = "100mbit",
-    rtt: Annotated[str, typer.Option(help="Base RTT.")] = "40ms",
-    buffer: Annotated[str, typer.Option(help="Limit of the queue.")] = "1bdp",
+    rate: Annotated[
+        str | None, typer.Option(help=f"Rate of the bottleneck; by default {_PATH['rate']}.")
+    ] = None,
+    rtt: Annotated[str | None, typer.Option(help=f"Base RTT; by default {_PATH['rtt']}.")] = None,
+    buffer: Annotated[
+        str | None, typer.Option(help=f"Limit of the queue; by default {_PATH['buffer']}.")
+    ] = None,
     qdisc: Annotated[
-        str, typer.Option(help="Queue discipline: fifo, fq_codel, cake, pie, ...")
-    ] = "fifo",
+        str | None,
+        typer.Option(help="Queue discipline: fifo (the default), fq_codel, cake, pie, ..."),
+    ] = None,
     flows: Annotated[
         int, typer.Option(min=1, max=500, help="Flows of each congestion control in a run.")
     ] = 1,
     duration: Annotated[str, typer.Option(help="Duration of a run.")] = "30s",
     warmup: Annotated[str, typer.Option(help="Beginning that metrics leave out.")] = "5s",
-    loss: Annotated[str, typer.Option(help="Random loss.")] = "0%",
+    loss: Annotated[str | None, typer.Option(help="Random loss; by default none.")] = None,
     set_: Changes = None,
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, help="Runs of each, with different seeds.")
@@ -116,14 +125,19 @@ def compare(
         raise UserError(f"compare: {', '.join(twice)} is given twice; for more flows use --flows")
     if together and harm_to is not None:
         raise UserError("--harm-to: runs each in a run of its own; leave out --together")
+    wanted = {"rate": rate, "rtt": rtt, "buffer": buffer, "qdisc": qdisc, "loss": loss}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if path is not None and given:
+        name, value = next(iter(given.items()))
+        is_row = "link" in network_of(load_document(path), str(path))
+        how = "--set on its [[link]]" if is_row else f"--set path.{name}={value}"
+        raise UserError(f"--{name}: the path comes from --path; change it with {how}")
     options = engine_options(engine, machine, kernel=kernel)
     base = out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
     if path is None:
-        network: dict[str, Any] = {
-            "path": {"rate": rate, "rtt": rtt, "buffer": buffer, "qdisc": qdisc, "loss": loss}
-        }
+        network: dict[str, Any] = {"path": {**_PATH, **given}}
     else:
         network = network_of(load_document(path), str(path))
     plans: dict[str, tuple[Scenario, str]] = {}
@@ -168,7 +182,7 @@ def compare(
             for name, runs in results.items()
         }
         console.print(comparison_table(rows, alarms))
-        console.print(_notes(seeds, together))
+        console.print(_notes(seeds, any(row.test is not None for row in rows)))
         if harm_to is not None:
             console.print(_harm_note(harm_to, flows))
     for run in recordings:
@@ -236,13 +250,12 @@ def _run(
     return outcome.recordings, outcome.failures
 
 
-def _notes(seeds: list[int], together: bool) -> str:
-    runs = "runs" if len(seeds) > 1 else "run"
-    line = (
-        f"{len(seeds)} {runs} of each, seeds {seeds[0]} to {seeds[-1]}; a run is one repetition;\n"
-        "intervals: bootstrap (BCa) of the mean"
-    )
-    if together:
+def _notes(seeds: list[int], is_tested: bool) -> str:
+    of = f"{len(seeds)} runs of each, seeds {seeds[0]} to {seeds[-1]}"
+    if len(seeds) == 1:
+        of = f"1 run of each, seed {seeds[0]}"
+    line = f"{of}; a run is one repetition;\nintervals: bootstrap (BCa) of the mean"
+    if not is_tested:
         return line
     return f"{line};\np: probability of such a difference if all had the same mean"
 

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from fullpipe.base.errors import UserError
 from fullpipe.cli import INTERRUPTED
 from fullpipe.cli.options import Changes, Jobs
-from fullpipe.cli.output import console, duration, fail, message
+from fullpipe.cli.output import console, counted, duration, fail, message
 from fullpipe.cli.progress import progress_of_runs
 
 if TYPE_CHECKING:
@@ -88,9 +88,10 @@ def run(
     for sentence in outcome.damaged:
         message(sentence, "bold red")
     of = f" (shard {shard})" if shard else ""
+    ran = f"{counted(outcome.ran, 'run')} in {time.monotonic() - begin:.0f} s"
     message(
-        f"{outcome.ran} runs in {time.monotonic() - begin:.0f} s, {outcome.reused} were there"
-        f"{of}; {outcome.cells} cells; store: {folder}"
+        f"{ran}, {outcome.reused} there before{of}; {counted(outcome.cells, 'cell')}; "
+        f"store: {folder}"
     )
     _list_failures(outcome, file, set_ or [], sweep.options)
     if outcome.interrupted:
@@ -105,7 +106,10 @@ def cell(
     file: _SweepFile,
     index: Annotated[int, typer.Argument(metavar="INDEX", min=0, help="Number of the cell.")],
     seed: Annotated[
-        int | None, typer.Option(help="Random seed of the run; by default the scenario's.")
+        int | None,
+        typer.Option(
+            min=0, max=2**63 - 1, help="Random seed of the run; by default the scenario's."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the scenario to this file.")
@@ -146,7 +150,7 @@ def merge(
     from fullpipe.sweep.merging import merge as merge_stores
 
     result = merge_stores(target, sources)
-    message(f"{target}: {result.runs} runs, {result.missing} missing")
+    message(f"{target}: {counted(result.runs, 'run')}, {result.missing} missing")
     if result.missing:
         raise typer.Exit(1)
 
@@ -207,7 +211,7 @@ def _list_failures(outcome: Outcome, file: Path, changes: list[str], options: Op
         again = shlex.join(["fullpipe", "run", "cell.toml", *how])
         message(f"  {shlex.join(words)} --out cell.toml && {again}")
     if len(outcome.failures) > _LISTED:
-        message(f"and {len(outcome.failures) - _LISTED} more failed runs")
+        message(f"and {counted(len(outcome.failures) - _LISTED, 'more failed run')}")
 
 
 def _label(found: Cell) -> str:

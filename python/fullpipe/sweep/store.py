@@ -50,6 +50,8 @@ _IDENTITY = {
     "values": ["key", "name", "version"], "distributions": ["key", "name", "version"],
 }  # fmt: skip
 _REPLACES = "replaces.json"
+#: What is said of an error where something is stored.
+_CONTINUES = "; what is stored is complete, and the same command continues"
 _ABOUT = frozenset({"format", "fullpipe_version"})
 
 
@@ -68,6 +70,8 @@ class Store:
         about = folder / "store.json"
         self._is_new = create and not about.exists()
         self._is_new_folder = not folder.exists()
+        if folder.exists() and not folder.is_dir():
+            raise UserError(f"{folder}: is a file; name a folder")
         if self._is_new:
             with self._writing():
                 if folder.exists() and any(folder.iterdir()):
@@ -86,8 +90,8 @@ class Store:
             raise UserError(f"{about}: cannot be read: {error.strerror}") from None
         except (ValueError, KeyError) as error:
             raise UserError(
-                f"{about}: cannot be read: damaged: {error}; if a store of this program lies "
-                f"here, it holds {checksums.sealed(self._about())}"
+                f"{about}: damaged ({error}). To repair it, write exactly this line into it: "
+                f"{checksums.sealed(self._about())}"
             ) from None
         if version != FORMAT:
             raise UserError(
@@ -211,7 +215,7 @@ class Store:
 
     def withdraw(self) -> None:
         """Removes the store if this object made it and nothing was stored."""
-        if self._is_new and not self._folders() and not self.sweep_files():
+        if self._is_new and not self._holds():
             workplaces.leave(self.folder / "work")
             for name in ("store.json", ".compacting"):
                 (self.folder / name).unlink(missing_ok=True)
@@ -345,11 +349,15 @@ class Store:
         try:
             yield
         except OSError as error:
-            reason = error.strerror or str(error)
+            continues = "" if self._is_new and not self._holds() else _CONTINUES
             raise UserError(
-                f"{self.folder}: cannot be written: {reason}; what is stored is complete, and the "
-                "same command continues"
+                f"{self.folder}: cannot be written: {error.strerror or error}{continues}"
             ) from None
+
+    def _holds(self) -> bool:
+        """Whether anything is stored."""
+        parts = self.folder / "parts"
+        return bool(self.sweep_files()) or (parts.is_dir() and bool(self._folders()))
 
     def _check_writable(self) -> None:
         with self._writing():

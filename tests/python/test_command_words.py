@@ -1,0 +1,143 @@
+"""What commands say: options that have no effect are refused, and results are described as they
+are."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from fullpipe.base.errors import UserError
+from fullpipe.cli.app import app
+from fullpipe.recording import checksums
+from fullpipe.sweep.store import FORMAT, Store
+from sweep_files import filled, sweep
+
+SCENARIO = """
+duration = "1s"
+[path]
+rate = "10mbit"
+rtt = "20ms"
+[[flow]]
+cc = "cubic"
+"""
+SWEEP = """
+[scenario]
+duration = "1s"
+path = { rate = "{rate}", rtt = "20ms" }
+[[scenario.flow]]
+cc = "reno"
+[axis]
+rate = ["1mbit"]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = Path("ok.toml")
+    file.write_text(SCENARIO)
+    return file
+
+
+def call(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def refusal(*words: object) -> str:
+    """What the command is refused with."""
+    answer = call(*words)
+    assert isinstance(answer.exception, UserError), answer.output
+    return str(answer.exception)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("rate", "5mbit"), ("rtt", "9ms"), ("buffer", "2bdp"), ("qdisc", "codel"), ("loss", "1%")],
+)
+def test_a_path_from_a_file_excludes_the_options_that_describe_one(
+    option: str, value: str, scenario: Path
+) -> None:
+    said = refusal("compare", "reno", "--path", scenario, f"--{option}", value, "--out", "x")
+    way = f"--set path.{option}={value}"
+    assert said == f"--{option}: the path comes from --path; change it with {way}"
+    short = ("--duration", "1s", "--warmup", "0s", "--repeat", 1, "--json")
+    done = call("compare", "reno", "--path", scenario, *way.split(), "--out", "x", *short)
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["path"][option] == value
+
+
+@pytest.mark.parametrize(
+    ("words", "is_tested"),
+    [
+        (("reno", "cubic"), True),
+        (("reno",), False),
+        (("reno", "--harm-to", "cubic"), False),
+        (("reno", "cubic", "--together"), False),
+    ],
+)
+def test_p_is_explained_where_the_table_has_it(
+    words: tuple[str, ...], is_tested: bool, scenario: Path
+) -> None:
+    short = ("--duration", "2s", "--warmup", "0s", "--repeat", 3, "--loss", "1%", "--light")
+    said = call("compare", *words, *short, "--out", "x").stdout
+    table, _, notes = said.partition("3 runs of each")
+    assert ("p: probability of such a difference" in notes) is is_tested
+    assert ("p = " in table) is is_tested
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**63)])
+def test_the_seed_of_a_cell_is_one_that_scenarios_take(seed: str, scenario: Path) -> None:
+    Path("s.toml").write_text(SWEEP)
+    answer = call("sweep", "cell", "s.toml", 0, "--seed", seed)
+    assert answer.exit_code == 2 and "--seed" in answer.stderr and not answer.stdout
+
+
+@pytest.mark.parametrize("words", [("s.toml", "--out", "ok.toml"), ("merge", "ok.toml", "store")])
+def test_a_file_is_no_place_for_a_store(words: tuple[str, ...], scenario: Path) -> None:
+    Path("s.toml").write_text(SWEEP)
+    filled(Path("store"), sweep())
+    assert refusal("sweep", *words) == "ok.toml: is a file; name a folder"
+    assert scenario.read_text() == SCENARIO
+
+
+def test_only_a_store_that_holds_something_is_said_to_be_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    stored, _ = filled(tmp_path / "store", sweep())
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "write_text", full)
+        with pytest.raises(UserError, match=r"No space left on device$"):
+            Store(tmp_path / "new", create=True)
+        with pytest.raises(UserError, match="what is stored is complete, and the same command"):
+            stored.write_fact("predictions", "k", 1)
+    with pytest.raises(UserError, match=r"/proc/s: cannot be written: No such file or directory$"):
+        Store(Path("/proc/s"), create=True)
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"format": 2, "sha256": "0"}', "[1]", '{"a": 1}'])
+def test_the_line_that_repairs_a_stores_description_is_said_alone(
+    damage: str, tmp_path: Path
+) -> None:
+    store, _ = filled(tmp_path / "store", sweep())
+    runs = store.table("runs").num_rows
+    about = store.folder / "store.json"
+    about.write_text(damage)
+    with pytest.raises(UserError) as refused:
+        Store(store.folder)
+    found = re.fullmatch(
+        rf"{re.escape(str(about))}: damaged \(.*\)\. To repair it, write exactly this line into "
+        r"it: (\{[^{}]*\})",
+        str(refused.value),
+    )
+    assert found and json.loads(found[1])["format"] == FORMAT
+    about.write_text(found[1] + "\n")
+    assert Store(store.folder).table("runs").num_rows == runs
+    assert checksums.unsealed(about, about.read_text())["format"] == FORMAT
