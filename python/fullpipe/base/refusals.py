@@ -20,6 +20,33 @@ COMPLETE = "complete"
 #: A message of a table's validator, which begins with the key.
 _KEY = re.compile(r"([\w.]+): *(.*)", re.DOTALL)
 _SHOWN = 60
+#: Type of one of Pydantic's errors -> what would be right; fields are of the error's context.
+_RIGHT = {
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a table",
+    "string_type": "must be text, in quotes",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "is too short: at least {min_length} letters",
+    "string_too_long": "is too long: at most {max_length} letters",
+    "too_short": "has too few entries: at least {min_length}",
+    "too_long": "has too many entries: at most {max_length}",
+}
+#: A pattern that says which letters text may have.
+_LETTERS = re.compile(r"\^\[(?:A-Z)?a-z0-9([^\]\\]*)\]\+\$")
 
 
 def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> str:
@@ -32,6 +59,23 @@ def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> 
     (first, what), *others = found.items()
     more = f" (wrong too: {', '.join(key for key, _ in others)})" if others else ""
     return f"{first}: {what}{more}" if first else f"{what}{more}"
+
+
+def right(detail: ErrorDetails) -> str:
+    """What one of Pydantic's errors says would be right, without the value."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind in ("string_too_short", "too_short") and context.get("min_length") == 1:
+        return "must not be empty"
+    if kind == "string_pattern_mismatch":
+        pattern = str(context.get("pattern"))
+        letters = _LETTERS.fullmatch(pattern)
+        if letters is None:
+            return f"must match the regular expression {pattern}"
+        capital = "" if "A-Z" in pattern else "small "
+        return f"may have {capital}letters, digits and {' '.join(letters[1])} only"
+    if kind in _RIGHT:
+        return _RIGHT[kind].format_map(context)
+    return detail["msg"].removeprefix("Value error, ")
 
 
 def unknown_key(key: str, known: Iterable[str], tables: Sequence[str] = ()) -> str:
@@ -47,7 +91,7 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
     keys, known = _place(model, detail["loc"])
     where = ".".join([below, *keys] if below else keys)
     given = detail["input"]
-    message = detail["msg"].removeprefix("Value error, ")
+    message = right(detail)
     if detail["type"] == "missing":
         return where, "is missing"
     if detail["type"] == COMPLETE:

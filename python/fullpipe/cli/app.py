@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from fullpipe.cli import (
     agent,
@@ -35,7 +36,26 @@ from fullpipe.cli.serve import serve
 from fullpipe.cli.test import test
 from fullpipe.cli.tune import tune
 
+
+class _PlainErrors(TyperGroup):
+    """Says what is wrong with an option in this program's words: Typer has Pydantic's."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            errors = getattr(error.__cause__, "errors", None)
+            if errors is not None:
+                from fullpipe.base.refusals import right
+
+                (first, *_) = errors()
+                given, what = repr(first["input"]), right(first)
+                error.message = what if given in what else f"{given}: {what}"
+            raise
+
+
 app = typer.Typer(
+    cls=_PlainErrors,
     name="fullpipe",
     help="A congestion-control laboratory: the same algorithm in the Linux kernel and in a "
     "deterministic simulator, with recordings, statistics and reports.",
