@@ -141,3 +141,99 @@ def test_the_line_that_repairs_a_stores_description_is_said_alone(
     about.write_text(found[1] + "\n")
     assert Store(store.folder).table("runs").num_rows == runs
     assert checksums.unsealed(about, about.read_text())["format"] == FORMAT
+
+
+def test_a_congestion_control_that_the_command_line_names_is_refused_there(scenario: Path) -> None:
+    assert refusal("run", scenario, "--cc", "nope").startswith(
+        "--cc: unknown congestion control 'nope'"
+    )
+    assert refusal("run", scenario, "--cc", "") == "--cc: '': must not be empty"
+    assert refusal("run", scenario, "--set", "flow.0.cc=nope").startswith("ok.toml: flow.0.cc: ")
+
+
+@pytest.mark.parametrize(
+    ("change", "right"),
+    [
+        ("flow=3", "flow: 3: must be a list"),
+        ('flow.0.name=""', "flow.0.name: '': must not be empty"),
+        (
+            'flow.0.name="a b"',
+            "flow.0.name: 'a b': may have letters, digits and . _ + : - only",
+        ),
+        ("flow.0.count=1.5", "flow.0.count: 1.5: must be a whole number"),
+        ("path.mtu=1", "path.mtu: 1: must be at least 576"),
+        ("flow.0.cc=3", "flow.0.cc: 3: must be text, in quotes"),
+    ],
+)
+def test_what_would_be_right_is_said_in_plain_words(
+    change: str, right: str, scenario: Path
+) -> None:
+    assert refusal("run", scenario, "--set", change) == f"ok.toml: {right}"
+    said = refusal("run", scenario, "--set", "path.qdisc=wred")
+    assert said.startswith("ok.toml: path.qdisc: 'wred': must be 'fifo', 'fq', ")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "right"),
+    [
+        ("--engine", "foo", "'foo' is not one of 'sim', 'vm', 'live'"),
+        ("--repeat", "0", "'0': must be at least 1"),
+        ("--repeat", "x", "'x': must be a whole number"),
+    ],
+)
+def test_what_would_be_right_for_an_option_is_said_in_plain_words(
+    option: str, value: str, right: str, scenario: Path
+) -> None:
+    answer = call("run", scenario, option, value)
+    assert answer.exit_code == 2
+    assert f"Error: Invalid value for '{option}': {right}" in answer.stderr
+
+
+@pytest.mark.parametrize("words", [("run", "ok.toml"), ("report", "r"), ("compare", "reno")])
+@pytest.mark.parametrize(
+    "look", [("--width", "3in"), ("--log-y",), ("--font-size", "8"), ("--label", "a=b")]
+)
+def test_the_look_of_figures_is_refused_where_none_are_drawn(
+    words: tuple[str, ...], look: tuple[str, ...], scenario: Path
+) -> None:
+    said = refusal(*words, *look, "--out", "x")
+    assert said == f"{look[0]}: is for figures; add --figures DIR"
+    assert not Path("x").exists()
+
+
+def test_the_list_of_tests_is_json_where_json_is_wanted() -> None:
+    listed = {
+        one["test"]: one["about"] for one in json.loads(call("test", "list", "--json").stdout)
+    }
+    assert "rrul" in listed and all(listed.values())
+
+
+def test_the_page_of_scenarios_is_not_given_for_that_of_sweeps() -> None:
+    assert "--markdown: is for scenario files" in refusal("schema", "--markdown", "--sweep")
+
+
+def test_an_answer_without_rows_says_so(tmp_path: Path) -> None:
+    filled(tmp_path / "store", sweep())
+    answer = call("query", tmp_path / "store", "select cell from runs limit 0")
+    assert answer.stderr == "no rows\n"
+    assert call("query", tmp_path / "store", "select cell from runs limit 1").stderr == ""
+
+
+def test_a_single_run_is_counted_as_one(scenario: Path) -> None:
+    Path("s.toml").write_text(SWEEP)
+    said = call("sweep", "s.toml", "--out", "store").stderr
+    assert re.search(r"^1 run in \d+ s, 0 there before; 1 cell; store: store$", said, re.MULTILINE)
+    assert call("sweep", "merge", "all", "store").stderr == "all: 1 run, 0 missing\n"
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_a_narrow_terminal_keeps_the_names_of_flows_and_whole_numbers(
+    width: int, scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = call("run", scenario, "--no-report", "--out", "whole").stdout.splitlines()
+    monkeypatch.setattr("fullpipe.cli.output.console.width", width)
+    answer = call("run", scenario, "--no-report", "--out", "narrow")
+    lines = [line for line in answer.stdout.splitlines() if line.startswith("cubic.1")]
+    (row,) = (line.split() for line in whole if line.startswith("cubic.1"))
+    assert len(lines) == 1 and lines[0].split() == row[: len(lines[0].split())]
+    assert ("too narrow for" in answer.stderr) is (len(lines[0].split()) < len(row))

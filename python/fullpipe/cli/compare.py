@@ -119,7 +119,7 @@ def compare(
     from fullpipe.scenario.network import network_of
 
     check_folder("--figures", figures)
-    look = looks.look()
+    look = looks.look_of(figures)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise UserError(f"compare: {', '.join(twice)} is given twice; for more flows use --flows")

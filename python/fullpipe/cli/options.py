@@ -140,6 +140,15 @@ class LookOptions:
         ),
     ] = None
 
+    def look_of(self, figures: Path | None) -> Look:
+        """The look of the figures in a folder. Raises UserError, which names the option, also where
+        there is no folder: a page draws its own way."""
+        for field in fields(self):
+            if figures is None and getattr(self, field.name) != field.default:
+                option = field.name.replace("_", "-")
+                raise UserError(f"--{option}: is for figures; add --figures DIR")
+        return self.look()
+
     def look(self) -> Look:
         """The look. Raises UserError, which names the option."""
         from fullpipe.plots.look import LEGENDS, Look

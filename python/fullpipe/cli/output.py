@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -56,6 +57,18 @@ def text_table(*left: str, right: Sequence[str] = ()) -> Table:
     for title in right:
         table.add_column(title, justify="right", no_wrap=True)
     return table
+
+
+def print_table(table: Table) -> None:
+    """Prints a table without the last columns that the terminal has no room for, and names those:
+    Rich would cut every number and leave the first column out."""
+    roomy = console.options.update(width=10_000)
+    left_out: list[str] = []
+    while len(table.columns) > 1 and Measurement.get(console, roomy, table).minimum > console.width:
+        left_out.insert(0, str(table.columns.pop().header).replace("\n", " "))
+    console.print(table)
+    if left_out:
+        message(f"the terminal is too narrow for {', '.join(left_out)}")
 
 
 def number(value: float | None, unit: float, digits: int) -> str:

@@ -71,6 +71,8 @@ def query(
         most = _TRANSPOSED_ROWS if is_wide else _ROWS
         rows = answer.slice(0, most).to_pylist()
         console.print(_transposed(answer, rows) if is_wide else _table(answer, rows))
+        if not rows:
+            message("no rows")
         if answer.num_rows > most:
             what = (
                 "name the columns that you want, or --to FILE.csv" if is_wide else "--to FILE.csv"

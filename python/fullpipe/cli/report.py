@@ -47,7 +47,7 @@ def report(
     if out.is_dir():
         raise UserError(f"--out {out}: is a folder; name a file, such as {out / 'report.html'}")
     check_folder("--figures", figures)
-    look = looks.look()
+    look = looks.look_of(figures)
     recordings = [recording for folder in folders for recording in open_all(folder)]
     if pages is not None:
         page = write_pages(recordings, pages, title, light)

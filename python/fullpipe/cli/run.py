@@ -32,7 +32,15 @@ from fullpipe.cli.options import (
     engine_options,
     with_groups,
 )
-from fullpipe.cli.output import comparison_table, console, fail, message, warn, write_figures
+from fullpipe.cli.output import (
+    comparison_table,
+    console,
+    fail,
+    message,
+    print_table,
+    warn,
+    write_figures,
+)
 from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -136,14 +144,21 @@ def run(
     if "token" in options and peer is None:
         raise UserError("--token: is for the agent of another host; name that with --peer HOST")
     check_folder("--figures", figures)
-    look = looks.look()
+    look = looks.look_of(figures)
     document = apply_changes(load_document(scenario), set_ or [])
     if cc is not None:
         _set_cc(document, cc)
     # An unchanged file is recorded as it was written, with its comments.
     is_unchanged = scenario.is_file() and not set_ and cc is None
     toml = scenario.read_text(encoding="utf-8") if is_unchanged else _as_toml(document)
-    made = make_scenario(document, str(scenario))
+    try:
+        made = make_scenario(document, str(scenario))
+    except UserError as error:
+        # Every flow has what --cc says; the file may be right.
+        own, is_first, why = str(error).partition("flow.0.cc: ")
+        if cc is None or not is_first or own != f"{scenario}: ":
+            raise
+        raise UserError(f"--cc: {why}") from None
     try:
         engine_of(engine).check(resolve(made))
     except UserError as error:
@@ -215,7 +230,7 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
 
     if len(summaries) <= MAX_RUNS_OF_TABLES:
         for table in run_tables(summaries, per_flow):
-            console.print(table)
+            print_table(table)
     for summary in summaries[:MAX_RUNS_OF_LINES]:
         console.print(path_line(summary), soft_wrap=True)
     if len(summaries) > MAX_RUNS_OF_LINES:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fullpipe.base.errors import UserError
+
 
 def schema(
     markdown_: Annotated[
@@ -20,6 +22,8 @@ def schema(
     from fullpipe.scenario.reference import json_schema, markdown
     from fullpipe.sweep import schema as sweeps
 
+    if markdown_ and sweep:
+        raise UserError("--markdown: is for scenario files; docs/reference/sweeps.md has the other")
     if markdown_:
         print(markdown(), end="")
     else:

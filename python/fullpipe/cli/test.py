@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Annotated
@@ -90,7 +91,7 @@ def test(
     from fullpipe.scenario.model import make_scenario
 
     if name == "list":
-        _list()
+        _list(json_)
         return
     chosen = template(name)
     if path is None:
@@ -111,9 +112,12 @@ def test(
     record(made, text, base, engine, repeat, options, json_, False, report, False, None, jobs)
 
 
-def _list() -> None:
+def _list(as_json: bool) -> None:
     from fullpipe.flent.templates import names, template
 
+    if as_json:
+        print(json.dumps([{"test": name, "about": template(name).about} for name in names()]))
+        return
     table = text_table("test", "streams and probes")
     for name in names():
         table.add_row(name, template(name).about)
