@@ -24,10 +24,17 @@ IN_STOCK_KERNELS = [
 ]
 
 
-def queue_bytes(engine: Engine, cc: str, path: dict[str, Any], **options: Any) -> float:
+#: Which packets RED marks is drawn at random, and in a kernel the timing of its host decides the
+#: draws: queues of single runs spread by 4 %.
+SEEDS = range(1, 5)
+
+
+def queue_bytes(
+    engine: Engine, cc: str, path: dict[str, Any], seed: int = 1, **options: Any
+) -> float:
     """The mean queue of one flow at 20 Mbit/s; also checks that marks and no drops made it so."""
     plan = resolve(make_scenario({
-        "duration": "6s", "seed": 1, "sample_interval": "5ms",
+        "duration": "6s", "seed": seed, "sample_interval": "5ms", "start_spread": "5ms",
         "path": {"rate": "20mbit", "rtt": "20ms", **path}, "flow": [{"cc": cc}],
     }))  # fmt: skip
     run = engine.run(plan, lambda _done: True, options)
@@ -45,9 +52,10 @@ def test_an_option_keeps_the_queue_that_it_keeps_in_the_simulator(
     qdisc: str, options: dict[str, Any]
 ) -> None:
     path = {"qdisc": qdisc, "ecn": True, "qdisc_options": options}
-    simulated = queue_bytes(SimEngine(), "dctcp", path)
+    simulated = np.mean([queue_bytes(SimEngine(), "dctcp", path, seed) for seed in SEEDS])
+    found = np.mean([queue_bytes(VmEngine(), "dctcp", path, seed) for seed in SEEDS])
     # A packet of 1514 bytes more or less is what a step's phase decides.
-    assert queue_bytes(VmEngine(), "dctcp", path) == pytest.approx(simulated, rel=0.1, abs=757)
+    assert found == pytest.approx(simulated, rel=0.1, abs=757)
 
 
 @pytest.mark.skipif(
