@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use fullpipe_quic::Quic;
+use fullpipe_quic_common::stacks::Stacks;
 use fullpipe_transport::{Endpoint, Setup, Transport, NONE};
 
 const MS: u64 = 1_000_000;
@@ -110,7 +111,7 @@ fn run(arguments: &Arguments) -> Result<String, String> {
         ecn: arguments.ecn,
         unsent_bytes: NONE,
     };
-    let [client, server] = Quic
+    let [client, server] = Stacks::<Quic>::default()
         .open(&arguments.cc, &setup)
         .ok_or_else(|| format!("cc={}: no such stack", arguments.cc))??;
     let failed = |error: io::Error| format!("address={}: {error}", arguments.address);

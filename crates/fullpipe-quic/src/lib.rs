@@ -16,7 +16,8 @@ mod tquic;
 use fullpipe_quic_common::stacks::{add_to, Library, Stack};
 use pyo3::prelude::*;
 
-struct Quic;
+/// The stacks of this library.
+pub struct Quic;
 
 impl Library for Quic {
     const STACKS: &'static [Stack] = &[

@@ -30,7 +30,7 @@ use s2n_quic_core::time::{Clock, Timestamp};
 
 use fullpipe_quic_common::stacks::{Ends, Stack};
 use fullpipe_quic_common::{
-    addresses, micros, phase, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
+    addresses, micros, pem, phase, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
 };
 
 pub(crate) const STACK: Stack = Stack {
@@ -40,8 +40,6 @@ pub(crate) const STACK: Stack = Stack {
     open,
 };
 
-const CERTIFICATE: &str = include_str!("../certificate/rsa_certificate.pem");
-const KEY: &str = include_str!("../certificate/rsa_key.pem");
 /// Ethernet's MTU without the headers of IPv4 and UDP.
 const PAYLOAD_BYTES: u64 = 1472;
 /// Timestamps count from 1 s, since 0 is none.
@@ -383,11 +381,11 @@ impl End {
             }};
         }
         let handle = if end == 1 {
-            let tls = rustls::Server::builder().with_certificate(CERTIFICATE, KEY);
+            let tls = rustls::Server::builder().with_certificate(pem::CERTIFICATE, pem::KEY);
             let tls = tls.and_then(|builder| builder.build()).map_err(text)?;
             Handle::Server(started!(Server::builder().with_tls(tls).map_err(text)?))
         } else {
-            let tls = rustls::Client::builder().with_certificate(CERTIFICATE);
+            let tls = rustls::Client::builder().with_certificate(pem::CERTIFICATE);
             let tls = tls.and_then(|builder| builder.build()).map_err(text)?;
             Handle::Client(started!(Client::builder().with_tls(tls).map_err(text)?))
         };

@@ -1,9 +1,14 @@
-//! The certificate and its key as files, from which stacks with a BoringSSL read them. RSA, which BoringSSL
-//! takes as it is, and whose signatures have one length. Must never know a stack.
+//! The certificate and its key as text, and as files, from which stacks with a BoringSSL read them. RSA, which
+//! BoringSSL takes as it is, and whose signatures have one length. Must never know a stack.
 
 use std::fs::File;
 use std::io::{Result, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// The certificate, valid from 2020 to 2120.
+pub const CERTIFICATE: &str = include_str!("../certificate/rsa_certificate.pem");
+/// Its key, which is public: it protects nothing.
+pub const KEY: &str = include_str!("../certificate/rsa_key.pem");
 
 /// A file in memory.
 pub struct Pem {
@@ -12,20 +17,20 @@ pub struct Pem {
     _descriptor: OwnedFd,
 }
 
-/// The certificate, valid from 2020 to 2120.
+/// [`CERTIFICATE`] as a file.
 ///
 /// # Errors
 /// If the system makes no file.
 pub fn certificate() -> Result<Pem> {
-    file(include_bytes!("../certificate/rsa_certificate.pem"))
+    file(CERTIFICATE.as_bytes())
 }
 
-/// Its key, which is public: it protects nothing.
+/// [`KEY`] as a file.
 ///
 /// # Errors
 /// If the system makes no file.
 pub fn key() -> Result<Pem> {
-    file(include_bytes!("../certificate/rsa_key.pem"))
+    file(KEY.as_bytes())
 }
 
 fn file(bytes: &[u8]) -> Result<Pem> {

@@ -28,8 +28,8 @@ pub trait Library: Sync + 'static {
     const STACKS: &'static [Stack];
 }
 
-/// They as a transport.
-struct Stacks<L>(PhantomData<L>);
+/// All of a library as a transport.
+pub struct Stacks<L>(PhantomData<L>);
 
 impl<L> Default for Stacks<L> {
     fn default() -> Self {
