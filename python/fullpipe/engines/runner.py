@@ -67,8 +67,8 @@ def run_scenario(
 
     `on_progress` is called with the share done, 0 to 1. Ctrl-C, and SIGTERM if it has the same
     handler, keep what was recorded: the current run ends early and is marked as interrupted.
-    Raises UserError before anything runs if the engine cannot run the scenario or does not have these
-    options, a folder exists, or another process has claimed it."""
+    Raises UserError before anything runs if the engine cannot run the scenario or does not have
+    these options, a folder exists, or another process has claimed it."""
     from fullpipe.plan.resolve import resolve
 
     if len(out) > 1 and scenario.start_spread is None:
