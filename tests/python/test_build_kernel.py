@@ -3,19 +3,18 @@ finds missing, and what an interruption leaves. No kernel is built here."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import select
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from fullpipe.base.errors import UserError
 from fullpipe.engines.vm import source
+from repository_scripts import script
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "build_kernel.py"
 PATCH = """--- a/net/ipv4/tcp_bbr.c
@@ -25,14 +24,6 @@ PATCH = """--- a/net/ipv4/tcp_bbr.c
 -second
 +third
 """
-
-
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_kernel", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -61,11 +52,11 @@ def test_a_patch_of_another_source_is_refused_with_what_patch_says(
 ) -> None:
     patch = tmp_path / "v3.diff"
     patch.write_text(PATCH)
-    script().apply([patch], tree, tmp_path)
+    script("build_kernel").apply([patch], tree, tmp_path)
     assert (tree / "net/ipv4/tcp_bbr.c").read_text() == "first\nthird\n"
     patch.write_text(PATCH.replace("second", "two").replace("third", "three"))
     with pytest.raises(UserError, match=r"v3\.diff: does not fit tree; must be (?s:.*)FAILED"):
-        script().apply([patch], tree, tmp_path)
+        script("build_kernel").apply([patch], tree, tmp_path)
 
 
 def test_what_is_ended_by_its_id_leaves_no_folder_and_no_compiler(

@@ -3,7 +3,6 @@ editors read accept what the program accepts."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import tomllib
@@ -17,6 +16,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import load_scenario, make_scenario
 from fullpipe.sweep.file import read_sweep
+from repository_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.toml"))
@@ -40,11 +40,7 @@ def _validator(name: str) -> Draft202012Validator:
 
 
 def test_the_schemas_are_those_of_the_models() -> None:
-    spec = importlib.util.spec_from_file_location("schemas", ROOT / "scripts" / "schemas.py")
-    assert spec and spec.loader
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    texts = script.texts()
+    texts = script("schemas").texts()
     assert {path.name for path in (ROOT / "schema").iterdir()} == set(texts)
     for name, text in texts.items():
         written = (ROOT / "schema" / name).read_text(encoding="utf-8")

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from repository_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = ROOT / "docs" / "images" / "gallery"
 MOST_BYTES = 1_500_000
 
 
-def _script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.mark.parametrize("name", ["gallery", "results"])
 def test_the_page_is_what_its_script_writes(name: str) -> None:
     written = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    assert written == _script(name).page(), f"python scripts/{name}.py"
+    assert written == script(name).page(), f"python scripts/{name}.py"
 
 
 def test_every_scenario_has_its_picture_and_nothing_else_has() -> None:
     shipped = {path.stem for path in (ROOT / "scenarios").glob("*.toml")}
     pictures = list(PICTURES.iterdir())
-    shown = set(re.findall(r"images/gallery/([a-z0-9-]+)\.png", _script("gallery").page()))
+    shown = set(re.findall(r"images/gallery/([a-z0-9-]+)\.png", script("gallery").page()))
     assert {path.stem for path in pictures} == shipped == shown
     assert sum(path.stat().st_size for path in pictures) < MOST_BYTES
 
@@ -39,7 +31,7 @@ def test_every_scenario_has_its_picture_and_nothing_else_has() -> None:
 def test_a_row_that_the_scorecard_no_longer_has_is_an_error_and_not_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results = _script("results")
+    results = script("results")
     (tmp_path / "scorecards").mkdir()
     text = (results.EVIDENCE / "scorecards" / "README.md").read_text(encoding="utf-8")
     (tmp_path / "scorecards" / "README.md").write_text(text.replace("| 6.4-wifi |", "| 6.5 |"))

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from fullpipe.recording.recording import Recording
 from fullpipe.report.page import write_report
+from repository_scripts import script
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted((ROOT / "tests" / "data" / "released").iterdir())
@@ -23,14 +22,6 @@ FOLDERS = sorted((ROOT / "tests" / "data" / "released").iterdir())
 TOLERANCE = 1e-9
 
 released = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-
-
-def _script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("released", ROOT / "scripts" / "released.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
@@ -57,7 +48,8 @@ def _differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
 def test_what_a_release_wrote_says_the_same_today(folder: Path) -> None:
     then = json.loads((folder / "said.json").read_text(encoding="utf-8"))
     assert then["fullpipe_version"] == folder.name
-    assert not (found := list(_differences(then, _script().said(folder)))), "\n".join(found)
+    found = list(_differences(then, script("released").said(folder)))
+    assert not found, "\n".join(found)
 
 
 @released
