@@ -4,11 +4,11 @@
 mod parts;
 
 use fullpipe_net::impair::loss;
-use fullpipe_net::{Medium, WireDirection};
-use fullpipe_plan::{Access, CcChoice, Flow, Link, Plan};
+use fullpipe_net::WireDirection;
+use fullpipe_plan::{CcChoice, Flow, Plan};
 use fullpipe_sim::transport::{Endpoint, Sample, Setup, Status, Transmit, Transport, NONE};
 use fullpipe_sim::{run, Inputs, Outcome};
-use parts::{flow, host, wire};
+use parts::{flow, wire};
 
 const MS: u64 = 1_000_000;
 /// Of the datagrams that carry data, and of those that acknowledge.
@@ -161,34 +161,7 @@ fn plan(flows: Vec<Flow>) -> Plan {
         delay_ns: 10 * MS,
         ..wire(Some(8_000_000), 100)
     };
-    Plan {
-        name: "endpoints".to_owned(),
-        seed: 1,
-        duration_ns: 10_000 * MS,
-        sample_interval_ns: 10 * MS,
-        links: vec![Link {
-            name: "path".to_owned(),
-            medium: Medium::Wire {
-                forward: Box::new(direction()),
-                reverse: Box::new(direction()),
-            },
-        }],
-        access: Access {
-            mtu_bytes: 1500,
-            forward_delay_ns: 0,
-            reverse_delay_ns: 0,
-            jitter: None,
-            loss: None,
-            reverse_loss: None,
-        },
-        path: (),
-        flows,
-        probes: Vec::new(),
-        traffic: Vec::new(),
-        pages: Vec::new(),
-        datagrams: Vec::new(),
-        host: host(),
-    }
+    parts::plan(direction(), direction(), flows)
 }
 
 fn outcome(plan: &Plan) -> Outcome {

@@ -4,10 +4,10 @@
 mod parts;
 
 use fullpipe_net::impair::loss;
-use fullpipe_net::{Medium, WireDirection};
-use fullpipe_plan::{Access, Flow, FlowDirection, Link, Plan};
+use fullpipe_net::WireDirection;
+use fullpipe_plan::{Flow, FlowDirection, Plan};
 use fullpipe_sim::{run, Inputs, Outcome};
-use parts::{flow, host, wire, WIRE_BYTES};
+use parts::{flow, wire, WIRE_BYTES};
 
 const MS: u64 = 1_000_000;
 const RATE_BPS: u64 = 10_000_000;
@@ -25,32 +25,8 @@ fn plan(flows: Vec<Flow>, buffer_packets: u64) -> Plan {
         ..wire(rate_bps, buffer_packets)
     };
     Plan {
-        name: "handshakes".to_owned(),
-        seed: 1,
         duration_ns: 20_000 * MS,
-        sample_interval_ns: 10 * MS,
-        links: vec![Link {
-            name: "path".to_owned(),
-            medium: Medium::Wire {
-                forward: Box::new(direction(Some(RATE_BPS))),
-                reverse: Box::new(direction(None)),
-            },
-        }],
-        access: Access {
-            mtu_bytes: 1500,
-            forward_delay_ns: 0,
-            reverse_delay_ns: 0,
-            jitter: None,
-            loss: None,
-            reverse_loss: None,
-        },
-        path: (),
-        flows,
-        probes: Vec::new(),
-        traffic: Vec::new(),
-        pages: Vec::new(),
-        datagrams: Vec::new(),
-        host: host(),
+        ..parts::plan(direction(Some(RATE_BPS)), direction(None), flows)
     }
 }
 

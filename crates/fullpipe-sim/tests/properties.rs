@@ -5,7 +5,7 @@ mod parts;
 
 use fullpipe_net::impair::{self, crandom, gilbert, hold, jitter, loss, policer, reorder};
 use fullpipe_net::{Medium, WireDirection};
-use fullpipe_plan::{Access, HostOptions, Hosts, Link, Pacing, Plan, Probe, ProbeKind, Route};
+use fullpipe_plan::{Access, HostOptions, Hosts, Pacing, Plan, Probe, ProbeKind, Route};
 use fullpipe_sim::{run, Inputs, Outcome};
 use parts::{flow, host, wire, WIRE_BYTES};
 use proptest::prelude::*;
@@ -58,18 +58,15 @@ prop_compose! {
         ),
     ) -> Plan {
         let shape = if slotted { jitter::Shape::Slotted } else { jitter::Shape::PerPacket };
+        let flows = flows
+            .iter()
+            .enumerate()
+            .map(|(index, &(set, start_ms, window))| flow(index, set, start_ms, window))
+            .collect();
         Plan {
-            name: "property".to_owned(),
             seed,
             duration_ns: 4_000_000_000,
             sample_interval_ns: 50_000_000,
-            links: vec![Link {
-                name: "path".to_owned(),
-                medium: Medium::Wire {
-                    forward: Box::new(wire(Some(rate_mbit * 1_000_000), buffer_packets)),
-                    reverse: Box::new(wire(None, buffer_packets)),
-                },
-            }],
             access: Access {
                 mtu_bytes: 1500,
                 forward_delay_ns: 0,
@@ -83,12 +80,6 @@ prop_compose! {
                 }),
                 reverse_loss: None,
             },
-            path: (),
-            flows: flows
-                .iter()
-                .enumerate()
-                .map(|(index, &(set, start_ms, window))| flow(index, set, start_ms, window))
-                .collect(),
             probes: vec![Probe {
                 name: "ping".to_owned(),
                 kind: ProbeKind::Ping,
@@ -98,15 +89,13 @@ prop_compose! {
                 hosts: Hosts::default(),
                 dscp: 0,
             }],
-            traffic: Vec::new(),
-            pages: Vec::new(),
-            datagrams: Vec::new(),
             host: HostOptions {
                 pacing: if fq_pacing { Pacing::Fq } else { Pacing::Internal },
                 receive_aggregation_ns: aggregation_us * 1000,
                 receive_low_water_bytes: rcvlowat_bytes,
                 ..host()
             },
+            ..parts::plan(wire(Some(rate_mbit * 1_000_000), buffer_packets), wire(None, buffer_packets), flows)
         }
     }
 }

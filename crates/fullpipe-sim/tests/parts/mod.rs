@@ -2,10 +2,10 @@
 
 use fullpipe_cc::sets;
 use fullpipe_net::queue::fifo;
-use fullpipe_net::{Aqm, Qdisc, WireDirection};
+use fullpipe_net::{Aqm, Medium, Qdisc, WireDirection};
 use fullpipe_plan::{
-    AckPolicy, CcChoice, CcFacts, Flow, FlowDirection, HostOptions, Hosts, Kernel, Pacing,
-    RateRestart, Route,
+    Access, AckPolicy, CcChoice, CcFacts, Flow, FlowDirection, HostOptions, Hosts, Kernel, Link,
+    Pacing, Plan, RateRestart, Route,
 };
 
 pub(crate) const WIRE_BYTES: u64 = 1514;
@@ -55,6 +55,38 @@ pub(crate) fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> WireDirection 
         rate_trace: None,
         delay_trace: None,
         impairments: None,
+    }
+}
+
+/// One link without traffic but these flows, for ten seconds.
+pub(crate) fn plan(forward: WireDirection, reverse: WireDirection, flows: Vec<Flow>) -> Plan {
+    Plan {
+        name: "test".to_owned(),
+        seed: 1,
+        duration_ns: 10_000_000_000,
+        sample_interval_ns: 10_000_000,
+        links: vec![Link {
+            name: "path".to_owned(),
+            medium: Medium::Wire {
+                forward: Box::new(forward),
+                reverse: Box::new(reverse),
+            },
+        }],
+        access: Access {
+            mtu_bytes: 1500,
+            forward_delay_ns: 0,
+            reverse_delay_ns: 0,
+            jitter: None,
+            loss: None,
+            reverse_loss: None,
+        },
+        path: (),
+        flows,
+        probes: Vec::new(),
+        traffic: Vec::new(),
+        pages: Vec::new(),
+        datagrams: Vec::new(),
+        host: host(),
     }
 }
 
