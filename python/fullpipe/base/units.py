@@ -233,3 +233,8 @@ def _parse(
         low = "above 0" if least else "0 or more"
         raise UnitError(f"{text!r} is out of range: {right}, {low} and at most {most_text}")
     return value
+
+
+def counted(count: int, what: str) -> str:
+    """How many there are: `1 run`, `2 runs`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -9,7 +9,7 @@ import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.cli.comparison import AllowFile, FailIf, print_comparison
-from fullpipe.cli.options import Changes, Jobs
+from fullpipe.cli.options import Changes, Jobs, RunsFolder
 from fullpipe.cli.output import message
 from fullpipe.cli.progress import progress_of_runs
 
@@ -44,10 +44,7 @@ def ci(
         Path, typer.Option(metavar="DIR", help="Folder for the page, JSON, JUnit and Markdown.")
     ] = Path("fullpipe-ci"),
     jobs: Jobs = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where runs are kept; by default the user's cache."),
-    ] = None,
+    store: RunsFolder = None,
 ) -> None:
     """Tests whether an algorithm's file got worse.
 

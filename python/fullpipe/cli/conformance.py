@@ -10,7 +10,7 @@ import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.cli import INTERRUPTED
-from fullpipe.cli.options import CcName, Jobs, Json
+from fullpipe.cli.options import CcName, Jobs, Json, RunsFolder
 from fullpipe.cli.output import console, fail, message, text_table
 from fullpipe.cli.progress import progress_of_runs
 
@@ -40,10 +40,7 @@ def conformance(
     engine: Annotated[Literal["sim", "vm"], typer.Option(help="What runs it.")] = "sim",
     json_: Json = False,
     jobs: Jobs = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where runs are kept; by default the user's cache."),
-    ] = None,
+    store: RunsFolder = None,
 ) -> None:
     """Checks an implementation against its document, case by case.
 

@@ -15,7 +15,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.units import parse_time
 from fullpipe.base.writing import write_text
 from fullpipe.cli import INTERRUPTED
-from fullpipe.cli.options import Jobs, parsed, with_groups
+from fullpipe.cli.options import Jobs, RunsFolder, parsed, with_groups
 from fullpipe.cli.output import console, duration, fail, message, text_table
 from fullpipe.cli.progress import progress_of_runs
 from fullpipe.engines.base import engine_names
@@ -66,10 +66,7 @@ class Chosen:
         typer.Option(help="Instead of the entry's; repeatable.", autocompletion=engine_names),
     ] = None
     repeat: Annotated[int | None, typer.Option(min=1, max=1000, help="Runs of each cell.")] = None
-    store: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where runs are kept; by default the user's cache."),
-    ] = None
+    store: RunsFolder = None
     observed: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="CSV of measured points to plot as well; repeatable."),

@@ -62,6 +62,10 @@ Jobs = Annotated[
     int | None,
     typer.Option(min=1, max=4096, help="Runs at the same time; default: all cores."),
 ]
+RunsFolder = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Where runs are kept; by default the user's cache."),
+]
 Light = Annotated[bool, typer.Option("--light", help="Write a small report with static plots.")]
 Figures = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write figures (PDF, SVG, PNG) into this folder.")

@@ -76,11 +76,6 @@ def number(value: float | None, unit: float, digits: int) -> str:
     return "-" if value is None else f"{value / unit:.{digits}f}"
 
 
-def counted(count: int, what: str) -> str:
-    """How many there are: `1 run`, `2 runs`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
-
-
 def percent(value: float | None) -> str:
     """A ratio as a percentage, or a dash."""
     return "-" if value is None else f"{100 * value:.2f} %"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.units import counted
 from fullpipe.cli.output import message
 
 
@@ -44,4 +45,4 @@ def qlog(
     files = write_qlog(source, out, pcap)
     for file in old.difference(files):
         file.unlink()
-    message(f"{len(files)} file{'s' if len(files) > 1 else ''} in {out}")
+    message(f"{counted(len(files), 'file')} in {out}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.units import counted
 from fullpipe.cli.options import (
     DEFAULT_LOOK,
     Figures,
@@ -55,7 +56,7 @@ def report(
         page = write_report(recordings, out, title, light)
     for recording in recordings:
         warn(str(recording.path), recording.warnings)
-    message(f"report: {page} ({len(recordings)} run{'s' if len(recordings) > 1 else ''})")
+    message(f"report: {page} ({counted(len(recordings), 'run')})")
     write_figures(recordings, figures, look)
 
 

@@ -18,7 +18,7 @@ from fullpipe.cli.comparison import (
     Seeds,
     print_comparison,
 )
-from fullpipe.cli.options import CcName, Changes, Jobs, Json
+from fullpipe.cli.options import CcName, Changes, Jobs, Json, RunsFolder
 from fullpipe.cli.output import console, message, text_table
 from fullpipe.cli.progress import progress_of_runs
 
@@ -74,10 +74,7 @@ def scorecard(
         ),
     ] = None,
     jobs: Jobs = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where runs are kept; by default the user's cache."),
-    ] = None,
+    store: RunsFolder = None,
 ) -> None:
     """Rates a congestion control over fixed scenarios.
 

@@ -11,9 +11,10 @@ import typer
 from typer.core import TyperGroup
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.units import counted, format_size
 from fullpipe.cli import INTERRUPTED
 from fullpipe.cli.options import Changes, Jobs
-from fullpipe.cli.output import console, counted, duration, fail, message
+from fullpipe.cli.output import console, duration, fail, message
 from fullpipe.cli.progress import progress_of_runs
 
 if TYPE_CHECKING:
@@ -178,7 +179,6 @@ def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
 
 def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
     from fullpipe.base.machine import cores
-    from fullpipe.base.units import format_size
     from fullpipe.sweep.estimate import estimate
     from fullpipe.sweep.running import missing, work_of
     from fullpipe.sweep.store import Store

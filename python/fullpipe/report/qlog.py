@@ -20,6 +20,7 @@ import numpy as np
 
 import fullpipe
 from fullpipe.base.errors import UserError
+from fullpipe.base.units import counted
 from fullpipe.metrics.view import View
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.traffic.captures import packets_of, payload_bytes
@@ -72,7 +73,7 @@ def _check_same_run(
     if last >= len(names):
         raise UserError(
             f"{capture}: is not this run's: it has packets of flow number {last + 1}, the run has "
-            f"{len(names)} flow{'s' if len(names) > 1 else ''}"
+            + counted(len(names), "flow")
         )
     for flow_id, (name, expected) in enumerate(zip(names, sent, strict=True)):
         count = sum(kind == "packet_sent" for _, kind, _ in packets.get(flow_id, ()))

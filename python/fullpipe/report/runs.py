@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fullpipe.base.refusals import explain
 from fullpipe.base.toml import parse_toml
-from fullpipe.base.units import UnitError, parse_spread, parse_time
+from fullpipe.base.units import UnitError, counted, parse_spread, parse_time
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summary_of
 from fullpipe.metrics.view import Floats
 from fullpipe.plan.seeds import without_seed
@@ -142,7 +142,7 @@ class Group:
     @property
     def count(self) -> str:
         """`n = 5 runs`, saying how many of them are not to be trusted."""
-        text = f"n = {len(self.runs)} run{'s' if len(self.runs) > 1 else ''}"
+        text = f"n = {counted(len(self.runs), 'run')}"
         return f"{text}, {self.mark}" if self.mark else text
 
     def senders(
