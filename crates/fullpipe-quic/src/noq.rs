@@ -25,7 +25,7 @@ use rustls::RootCertStore;
 use fullpipe_quic_common::seeded::{self, with_seed};
 use fullpipe_quic_common::stacks::{Ends, Stack};
 use fullpipe_quic_common::{
-    addresses, field, instant, micros, phase, rate_bps, timer_ns, windowed_phase, Watch,
+    addresses, field, instant, micros, phase, rate_bps, text, timer_ns, windowed_phase, Watch,
     CERTIFICATE, KEY, OVERHEAD_BYTES, SEGMENTS, SERVER_NAME, WINDOW_BYTES, ZEROS,
 };
 
@@ -59,10 +59,6 @@ fn open(control: &str, setup: &Setup) -> Result<Ends, String> {
     };
     let ends = with_seed(setup.seed, make)?;
     Ok(ends.map(|end| Box::new(end) as Box<dyn Endpoint>))
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 /// All else is as released: MTU discovery up to 1,452 bytes, GSO, ACKs of every second packet, no idle

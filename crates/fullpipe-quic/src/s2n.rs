@@ -30,7 +30,7 @@ use s2n_quic_core::time::{Clock, Timestamp};
 
 use fullpipe_quic_common::stacks::{Ends, Stack};
 use fullpipe_quic_common::{
-    addresses, micros, pem, phase, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
+    addresses, micros, pem, phase, text, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
 };
 
 pub(crate) const STACK: Stack = Stack {
@@ -53,10 +53,6 @@ fn open(control: &str, setup: &Setup) -> Result<Ends, String> {
     let near = End::new(control, setup, 0)?;
     let far = End::new(control, setup, 1)?;
     Ok([Box::new(near), Box::new(far)])
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 #[derive(Clone, Copy)]

@@ -17,7 +17,8 @@ use tquic::{
 
 use fullpipe_quic_common::stacks::{Ends, Stack};
 use fullpipe_quic_common::{
-    addresses, pem, phase, seeded, virtual_time, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
+    addresses, pem, phase, seeded, text, virtual_time, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES,
+    ZEROS,
 };
 
 pub(crate) const STACK: Stack = Stack {
@@ -41,10 +42,6 @@ fn open(control: &str, setup: &Setup) -> Result<Ends, String> {
     let near = End::new(control, setup, 0).map_err(text)?;
     let far = End::new(control, setup, 1).map_err(text)?;
     Ok([Box::new(near), Box::new(far)])
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 fn config(control: &str, is_server: bool) -> Result<Config, Box<dyn std::error::Error>> {

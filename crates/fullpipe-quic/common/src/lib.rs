@@ -55,6 +55,11 @@ pub fn timer_ns(at: Option<Instant>) -> u64 {
     })
 }
 
+/// What a stack says of an error.
+pub fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
 pub fn micros(duration: Duration) -> u64 {
     duration.as_micros() as u64
 }

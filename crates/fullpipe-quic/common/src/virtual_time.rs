@@ -75,7 +75,7 @@ unsafe extern "C" fn __wrap_syscall(
     f: usize,
 ) -> c_long {
     if number == libc::SYS_getrandom {
-        // BoringSSL's first call of the process asks in this way whether there is the function. It draws
+        // BoringSSL's first call of the process probes without blocking whether the call exists. It draws
         // nothing, or the first run of a process would differ from the others.
         if c & libc::GRND_NONBLOCK as usize == 0 {
             // SAFETY: its arguments are a buffer and its length.

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use fullpipe_quic_common::stacks::{Ends, Stack};
 use fullpipe_quic_common::{
-    addresses, micros, pem, phase, seeded, virtual_time, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES,
-    ZEROS,
+    addresses, micros, pem, phase, seeded, text, virtual_time, OVERHEAD_BYTES, SERVER_NAME,
+    WINDOW_BYTES, ZEROS,
 };
 use fullpipe_transport::{Endpoint, Sample, Setup, Status, Transmit, NONE};
 use quiche::{Config, Connection, ConnectionId, RecvInfo};
@@ -39,10 +39,6 @@ fn open(control: &str, setup: &Setup) -> Result<Ends, String> {
     let near = End::new(control, setup, 0).map_err(text)?;
     let far = End::new(control, setup, 1).map_err(text)?;
     Ok([Box::new(near), Box::new(far)])
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 /// All else is as released: HyStart++, pacing, an initial window of 10 packets.
