@@ -13,6 +13,7 @@ from experiment_entries import SMALL, MadeStore, claims, entry_of
 from fullpipe.base.errors import UserError
 from fullpipe.papers import Store, Verdict, judge, run_entries
 from fullpipe.papers.adaptive_runs import run_until_decided
+from fullpipe.papers.claims_page import claims_page
 from fullpipe.papers.engine_comparison import comparison_page
 from fullpipe.papers.results import widening
 from fullpipe.papers.run_store import StoredRun
@@ -146,6 +147,20 @@ def test_nothing_to_measure_is_not_testable_rather_than_contradicted(tmp_path: P
     share, goodput = judge(entry, nothing, repetitions=2).verdicts
     assert share.status == "not testable here"
     assert goodput.status == "reproduced"
+
+
+def test_claims_that_are_held_out_are_counted_by_themselves_too(tmp_path: Path) -> None:
+    text = claims("all(share > 0.1)", "all(share > 0.9)", "all(goodput > 0)")
+    held_out = text.replace('id = "c1"', 'id = "c1"\nheld_out = true')
+    store = MadeStore(tmp_path, by_hand)
+    assert "held out" not in claims_page([judge(entry_of(tmp_path, text), store)])
+    page = claims_page([judge(entry_of(tmp_path, held_out), store)])
+    # Reproduced, partly, contradicted, differs, uncertain, not testable.
+    assert "| all | 2 | 0 | 0 | 1 | 0 | 0 |" in page
+    assert "| bless2025, held out | 0 | 0 | 0 | 1 | 0 | 0 |" in page
+    assert "| bless2025, the others | 2 | 0 | 0 | 0 | 0 | 0 |" in page
+    assert "| Claim 1. *(held out)* |" in page
+    assert "| Claim 0. |" in page
 
 
 def test_observed_points_are_found_by_their_columns(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def claims_page(
     judged = [
         one for one in judged if not (one.results.entry.comparison_file and one.results.missing)
     ]
-    lines = [head, *([_escaped(note), ""] if note else []), *_counts(judged), "", *_rests(judged)]
+    lines = [head, *([_escaped(note), ""] if note else []), *_counts(judged), ""]
+    lines += [*_held_out(judged), *_rests(judged)]
     for paper in papers(judged):
         lines += ["", f"## {title(paper)}"]
         for one in judged:
@@ -77,13 +78,18 @@ def kind(verdict: Verdict) -> str:
     return "implied" if verdict.claim.text.startswith("Implied:") else "printed"
 
 
-def counts(judged: Iterable[EntryVerdicts], paper: str | None = None) -> dict[Status, int]:
-    """Status -> number of claims of one paper, or of all papers; without our own targets."""
+def counts(
+    judged: Iterable[EntryVerdicts], paper: str | None = None, held_out: bool | None = None
+) -> dict[Status, int]:
+    """Status -> number of claims of one paper, or of all papers, held out or not, or all of them;
+    without our own targets."""
     found = [
         verdict.status
         for one in judged
         for verdict in one.verdicts
-        if paper in (None, one.results.entry.paper) and kind(verdict) != "target"
+        if paper in (None, one.results.entry.paper)
+        and held_out in (None, verdict.claim.held_out)
+        and kind(verdict) != "target"
     ]
     return {status: found.count(status) for status in STATUSES}
 
@@ -100,13 +106,35 @@ def rests(judged: Iterable[EntryVerdicts], wanted: str) -> dict[tuple[Status, Gr
 
 
 def _counts(judged: Sequence[EntryVerdicts]) -> list[str]:
-    lines = [f"| | {' | '.join(STATUSES)} |", "|---|" + "---:|" * len(STATUSES)]
-    for paper in [*papers(judged), None]:
-        found = counts(judged, paper)
-        if any(found.values()):
-            name = "all" if paper is None else title(paper)
-            lines.append(f"| {name} | " + " | ".join(str(found[one]) for one in STATUSES) + " |")
-    return lines
+    lines = list(_COUNTS_HEAD)
+    for paper in papers(judged):
+        lines += _counts_row(title(paper), counts(judged, paper))
+    return lines + _counts_row("all", counts(judged))
+
+
+def _held_out(judged: Sequence[EntryVerdicts]) -> list[str]:
+    """The counts of the works of which some claims are held out: those claims, and the others.
+    Nothing for a catalogue that holds none out."""
+    works = papers(one for one in judged if any(verdict.claim.held_out for verdict in one.verdicts))
+    if not works:
+        return []
+    of_works = [one for one in judged if one.results.entry.paper in works]
+    lines = ["Of the works with claims that are held out:", "", *_COUNTS_HEAD]
+    for held_out, name in ((True, "held out"), (False, "the others")):
+        for paper in works:
+            lines += _counts_row(f"{title(paper)}, {name}", counts(of_works, paper, held_out))
+        lines += _counts_row(f"all, {name}", counts(of_works, None, held_out))
+    return [*lines, ""]
+
+
+_COUNTS_HEAD = (f"| | {' | '.join(STATUSES)} |", "|---|" + "---:|" * len(STATUSES))
+
+
+def _counts_row(name: str, found: dict[Status, int]) -> list[str]:
+    """A row of counts; none where there is nothing to count."""
+    if not any(found.values()):
+        return []
+    return [f"| {name} | " + " | ".join(str(found[one]) for one in STATUSES) + " |"]
 
 
 def _rests(judged: Sequence[EntryVerdicts]) -> list[str]:
@@ -148,6 +176,7 @@ def _row(verdict: Verdict) -> str:
     said = " ".join(word for word in words if word)
     mark = verdict.word if verdict.status == "reproduced" else f"**{verdict.word}**"
     about = "" if claim.about == "paper" else f" *({_ABOUT[claim.about]})*"
+    about += " *(held out)*" if claim.held_out else ""
     chart = text_chart(verdict)
     measured = _escaped(verdict.measured + (f" ({verdict.kernel})" if verdict.kernel else ""))
     cells = (

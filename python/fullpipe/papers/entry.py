@@ -119,6 +119,9 @@ class Claim(_Section):
     unit: str = ""
     needs: str = Field("", description="what is missing to test it here")
     explanation: str = Field("", description="why it is contradicted; shown only then")
+    held_out: bool = Field(
+        False, description="not looked at before all entries were final; counted by itself too"
+    )
     note: str = Field("", description="always shown")
 
     @model_validator(mode="after")
