@@ -9,6 +9,7 @@ import pytest
 
 from experiment_entries import CATALOGUE, PUBLISHED, of_catalogue
 from fullpipe.plan.resolve import resolve
+from repository_scripts import script
 
 #: What the papers number: figures, tables.
 NUMBERED = {"sarpkaya2025": ({2, 3, 4, 5, 6}, set()), "bless2025": (set(range(1, 16)), {"I"})}
@@ -46,6 +47,37 @@ def test_the_bibliography_has_the_papers_of_the_catalogue_and_no_others() -> Non
     page = (Path(__file__).parents[2] / "docs" / "background" / "papers.md").read_text()
     assert set(re.findall(r'<a id="(\w+)"></a>', page)) == used
     assert all(entry.id.startswith(entry.paper) for entry in entries)
+
+
+def test_eight_works_of_others_have_a_hundred_figures() -> None:
+    entries = [of_catalogue(path) for path in PUBLISHED]
+    assert len({entry.paper for entry in entries}) >= 8
+    assert sum(len(entry.claim) for entry in entries) >= 100
+
+
+def test_half_of_the_figures_of_the_drawn_works_are_held_out_and_are_those_of_the_draw() -> None:
+    entries = [of_catalogue(path) for path in PUBLISHED]
+    draw = script("held_out")
+    held_out = draw.drawn(entries)
+    assert draw.marked(entries) == held_out
+    figures = sum(len(entry.cells("full")) for entry in entries if entry.paper in draw.WORKS)
+    assert len(held_out) == figures // 2
+
+
+@pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: str(path.stem))
+def test_a_figure_of_others_is_compared_by_the_rule_that_was_set_before_the_runs(
+    path: Path,
+) -> None:
+    """The mean is within 0.05 of a share or Jain's index, or within a tenth of anything else."""
+    rule = r"abs\((mean\(.*?\)) - ([\d.]+)\) <= (0\.05|0\.1 \* ([\d.]+))"
+    for claim in of_catalogue(path).claim:
+        found = re.fullmatch(rule, claim.check or "")
+        assert found, f"{claim.id}: {claim.check}"
+        value, number, bound, of = found.groups()
+        assert claim.value == value
+        assert claim.published.split()[0] == number
+        assert (bound == "0.05") == value.startswith(("mean(share", "mean(jain"))
+        assert of in (None, number)
 
 
 def test_published_table_one_is_the_papers_48_ratios() -> None:
