@@ -15,7 +15,10 @@ from fullpipe.expr.evaluator import Operator, Scalars
 from fullpipe.expr.language import ExpressionError, Scalar, parse, source
 from fullpipe.expr.quantities import quantity
 
-_QUANTITY = re.compile(r"(?<![\w.'\"])([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s?([a-zA-Z%]+)(?![\w'\"])")
+#: A text in quotes, which stays as it is, or a number with its unit.
+_QUANTITY = re.compile(
+    r"""'[^']*'|"[^"]*"|(?<![\w.])([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s?([a-zA-Z%]+)(?!\w)"""
+)
 
 
 class Condition:
@@ -80,5 +83,5 @@ def _base(value: Any) -> Any:
 
 
 def _number(match: re.Match[str]) -> str:
-    found = quantity(match[1] + match[2])
+    found = quantity(match[1] + match[2]) if match[1] else None
     return match[0] if found is None else repr(found.value)
