@@ -146,6 +146,14 @@ def test_parts_of_a_grid_are_run_on_their_own(tmp_path: Path) -> None:
     assert (rest.ran, rest.reused) == (6, 2)
 
 
+def test_a_part_without_cells_leaves_the_store_fit_for_the_rest(tmp_path: Path) -> None:
+    text = SMALL.replace("rate = [2, 4]", 'cell = ["2mbit", "4mbit"]')
+    entry = entry_of(tmp_path, text.replace("{rate}mbit", "{cell}").replace('"rate"', '"cell"'))
+    store = Store(tmp_path / "store")
+    assert run_entries([entry], store, jobs=2, where="cell == 7mbit").ran == 0
+    assert run_entries([entry], store, jobs=2, where="cell == 2mbit and rtt == 10").ran == 2
+
+
 def test_an_engine_that_cannot_run_a_scenario_is_named(tmp_path: Path) -> None:
     bad = entry_of(tmp_path, SMALL.replace('cc = "reno"', 'cc = "kernel:reno"'), "bad")
     good = entry_of(tmp_path, name="good")

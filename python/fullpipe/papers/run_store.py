@@ -95,6 +95,8 @@ class Store:
     ) -> None:
         """Stores the axes, run keys and scenario of each cell of an experiment (`name`), for
         `query`, `plot` and `serve`. `add`: keep its other cells."""
+        if not cells:
+            return  # A table without rows has no types that later ones could agree with.
         tables, rows = self._tables, asked(cells)
         before = tables.sweeps().get(name) if add else None
         if before is not None:
