@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import registry
+from fullpipe.congestion.external import toolchain
 from fullpipe.engines import assets
 from fullpipe.engines.vm import builders, hardware, kernels, uml_kernel
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
@@ -28,6 +30,8 @@ _QDISCS = {
     "fq": "path.qdisc = fq; pacing by the qdisc",
 }
 _PATH_QDISCS = ("htb", "netem", "bfifo")
+#: A virtual environment's command, which root's PATH lacks.
+_AS_ROOT = 'sudo "$(command -v fullpipe)" ...'
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,13 @@ class Check:
 
 def checks(engine: str | None = None) -> list[Check]:
     """The checks of one engine, or of all, in the order of installation."""
-    found = [_sim()]
+    found = [_sim(), _compiler()]
     if engine in (None, "vm", "live"):
-        found.append(_assets())
+        found += [_assets(), _ebpf_compiler()]
     if engine in (None, "vm"):
         found += [_qemu(), *(_kernel(version) for version in kernels.VERSIONS), _uml(), _builders()]
     if engine in (None, "live"):
-        found += [_namespaces(), *(_qdisc(kind, lost) for kind, lost in _QDISCS.items())]
-        found.append(_struct_ops())
+        found += _live() if os.geteuid() == 0 else [_not_root()]
     return [check for check in found if engine is None or engine in check.engines]
 
 
@@ -98,6 +101,38 @@ def _sim() -> Check:
     return Check(
         "sim", True, f"{sets} congestion controls compiled in", engines=("sim",), needed=("sim",)
     )
+
+
+def _compiler() -> Check:
+    works = _compiles([os.environ.get("CC", "cc")], "int main(void) { return 0; }")
+    return Check(
+        "sim: C compiler", works, "compiles" if works else "none that compiles and links",
+        "congestion controls in a file", "apt-get install gcc libc6-dev (as root)", ("sim",),
+    )  # fmt: skip
+
+
+def _ebpf_compiler() -> Check:
+    headers = f"-I/usr/include/{platform.machine()}-linux-gnu"
+    command = [os.environ.get("CLANG", "clang"), "-target", "bpf", "-g", "-O2", headers, "-c"]
+    program = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\nint answer;\n"
+    works = _compiles(command, program)
+    return Check(
+        "vm, live: clang", works, "compiles for eBPF" if works else "none that compiles for eBPF",
+        "congestion controls in a file, in a kernel", "apt-get install clang libbpf-dev (as root)",
+        ("vm", "live"),
+    )  # fmt: skip
+
+
+def _compiles(command: list[str], program: str) -> bool:
+    """Whether a compiler is installed and makes an object of the program."""
+    with toolchain.workplace() as place:
+        (place / "program.c").write_text(program, encoding="utf-8")
+        words = [*command, "program.c", "-o", "program"]
+        try:
+            done = subprocess.run(words, cwd=place, capture_output=True, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+    return done.returncode == 0
 
 
 def _assets() -> Check:
@@ -148,17 +183,27 @@ def _builders() -> Check:
     )  # fmt: skip
 
 
+def _not_root() -> Check:
+    """Nothing of the engine can be tried."""
+    return Check(
+        "live", False, "needs root", "engine live, kernel load", _AS_ROOT, ("live",), ("live",)
+    )
+
+
+def _live() -> list[Check]:
+    return [_namespaces(), *(_qdisc(kind, lost) for kind, lost in _QDISCS.items()), _struct_ops()]
+
+
 def _namespaces() -> Check:
-    name, lost = "live: namespaces", "engine live without --peer, kernel load"
-    if os.geteuid() != 0:
-        why, remedy = "needs root", "sudo fullpipe ..."
-    else:
-        why, remedy = _refused("true"), "root outside a container, or one with CAP_SYS_ADMIN"
-    return Check(name, not why, why or "made one", lost, remedy, ("live",), ("live",))
+    why = _refused("true")
+    return Check(
+        "live: namespaces", not why, why or "made one", "engine live without --peer, kernel load",
+        "root outside a container, or one with CAP_SYS_ADMIN", ("live",), ("live",),
+    )  # fmt: skip
 
 
 def _qdisc(kind: str, lost: str) -> Check:
-    why = "needs root" if os.geteuid() != 0 else _refused(f"tc qdisc add dev lo root {kind}")
+    why = _refused(f"tc qdisc add dev lo root {kind}")
     name = kind.split()[0]
     return Check(
         f"live: {name}", not why, why or "made one", lost,
@@ -186,9 +231,7 @@ def _struct_ops() -> Check:
     name, lost = "live: eBPF", "our congestion controls on this host; kernel:... still run"
     remedy = "a kernel with DEBUG_INFO_BTF and BPF_JIT, 6.1 or later"
     why = ""
-    if os.geteuid() != 0:
-        why, remedy = "needs root", "sudo fullpipe ..."
-    elif not Path("/sys/kernel/btf/vmlinux").exists():
+    if not Path("/sys/kernel/btf/vmlinux").exists():
         why = "this kernel has no BTF"
     else:
         from fullpipe import kernel  # it imports the engines' assets

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fullpipe.doctor import checks
+
 PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
 SCENARIO = """
 duration = "1s"
@@ -60,6 +62,22 @@ def test_the_machine_is_missing_where_qemu_is(tmp_path: Path) -> None:
     done = fullpipe("doctor", "--for", "vm", path=str(tmp_path))
     assert done.returncode == 1 and "not installed" in done.stdout
     assert fullpipe("doctor", "--for", "sim", path=str(tmp_path)).returncode == 0
+
+
+def test_compilers_of_files_are_tried_and_named_where_they_are_missing(tmp_path: Path) -> None:
+    there = " ".join(fullpipe("doctor").stdout.split())
+    assert "ok sim: C compiler" in there and "ok vm, live: clang" in there
+    text = " ".join(fullpipe("doctor", path=str(tmp_path)).stdout.split())
+    assert "no sim: C compiler" in text and "apt-get install gcc libc6-dev (as root)" in text
+    assert "no vm, live: clang" in text and "apt-get install clang libbpf-dev (as root)" in text
+    assert fullpipe("doctor", "--for", "sim", path=str(tmp_path)).returncode == 0
+
+
+def test_without_root_engine_live_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    (live,) = (check for check in checks("live") if check.name.startswith("live"))
+    assert not live.ok and live.detail == "needs root" and live.needed == ("live",)
+    assert live.remedy.startswith("sudo ")
 
 
 def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:

@@ -48,7 +48,7 @@ def compiler() -> str:
     if found is None:
         raise UserError(
             f"a congestion control in a file needs a C compiler, and {name} is not there: "
-            "apt-get install gcc (or set CC)"
+            "apt-get install gcc libc6-dev (or set CC)"
         )
     return found
 
