@@ -37,7 +37,7 @@ def main() -> None:
         from fullpipe.cli.app import app
 
         try:
-            app()
+            app(prog_name="fullpipe")
         finally:
             if sys.stdout is not None:  # None: closed
                 sys.stdout.flush()  # says here what a full disk would say after the end
