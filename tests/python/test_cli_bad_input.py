@@ -303,7 +303,8 @@ def test_a_folder_that_exists_is_never_overwritten(
     file.write_text(GOOD, encoding="utf-8")
     (tmp_path / "out").mkdir()
     assert run(["run", str(file), "--out", str(tmp_path / "out")], monkeypatch) == 2
-    assert "exists already" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "exists already" in error and "--out" in error and "--force" in error
     kept = tmp_path / "out" / "letter.txt"
     kept.write_text("mine")
     assert run(["run", str(file), "--out", str(tmp_path / "out"), "--force"], monkeypatch) == 2

@@ -66,6 +66,14 @@ def test_repeated_runs_spread_by_5_ms_and_each_recording_can_be_run_again_alone(
     assert again.table("flows").equals(second.table("flows"))
 
 
+def test_comments_at_the_head_of_a_repeated_scenario_stay_there(tmp_path: Path) -> None:
+    head = "#:schema ../schema/scenario.json\n# One flow.\n"
+    folders = [tmp_path / "a", tmp_path / "b"]
+    runs = run_scenario(make_scenario(DOCUMENT), head + TOML, folders, jobs=1)
+    recorded = runs.recordings[0].scenario_toml
+    assert recorded == f'{head}start_spread = "5000000ns"\n{TOML}'
+
+
 def test_a_spread_that_the_scenario_names_holds_for_repeated_runs_too(tmp_path: Path) -> None:
     document = {**DOCUMENT, "start_spread": "0"}
     folders = [tmp_path / "a", tmp_path / "b"]

@@ -170,11 +170,21 @@ def run(
         if not is_debugged():
             message(f"under gdb:\n  {told}")
     base = out or Path("recordings") / f"{_slug(made.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    taken = next((folder for folder in _folders(base, repeat) if folder.exists()), None)
+    if taken is not None and not force:
+        raise UserError(
+            f"{taken}: exists already; name another folder with --out, or replace it with --force"
+        )
     with replaced(base) if force else nullcontext():
         record(
             made, toml, base, engine, repeat, options, json_, per_flow, report, light, figures,
             jobs, look,
         )  # fmt: skip
+
+
+def _folders(base: Path, repeat: int) -> list[Path]:
+    """A folder for each run."""
+    return [base] if repeat == 1 else [base / f"run-{index:03d}" for index in range(repeat)]
 
 
 def record(
@@ -197,7 +207,7 @@ def record(
     from fullpipe.engines.runner import run_scenario
     from fullpipe.metrics import summarise
 
-    folders = [base] if repeat == 1 else [base / f"run-{index:03d}" for index in range(repeat)]
+    folders = _folders(base, repeat)
     label = scenario.name if repeat == 1 else f"{scenario.name}, {repeat} runs"
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
         outcome = run_scenario(scenario, scenario_toml, folders, engine, options, update, jobs)

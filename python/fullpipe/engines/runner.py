@@ -73,7 +73,9 @@ def run_scenario(
 
     if len(out) > 1 and scenario.start_spread is None:
         scenario = scenario.repeated()
-        scenario_toml = f'start_spread = "{scenario.start_spread}ns"\n{scenario_toml}'
+        scenario_toml = _with_first_key(
+            scenario_toml, f'start_spread = "{scenario.start_spread}ns"'
+        )
     seeds = seeds_of(scenario, len(out)) if seeds is None else seeds
     plans = [resolve(scenario, seed) for seed in seeds]
     options = dict(options or {})
@@ -92,6 +94,13 @@ def run_scenario(
                 plans, scenario_toml, out, engine_name, options, on_progress, raises=is_handed
             )
         return _run_pool(plans, scenario_toml, out, engine_name, options, on_progress, jobs)
+
+
+def _with_first_key(toml: str, line: str) -> str:
+    """The file with one more key. The comments at its head, which name its schema, stay there."""
+    lines = toml.splitlines(keepends=True)
+    head = next((i for i, text in enumerate(lines) if not text.startswith("#")), len(lines))
+    return "".join([*lines[:head], line, "\n", *lines[head:]])
 
 
 def warmup_ns(scenario_toml: str) -> int:
