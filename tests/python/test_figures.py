@@ -95,6 +95,18 @@ def test_of_repetitions_a_line_is_the_mean_with_students_interval() -> None:
     )
 
 
+def test_an_interval_of_what_cannot_be_negative_ends_at_zero() -> None:
+    runs = recordings([{"cc": "bbr3"}, {"cc": "cubic"}], seeds=3)
+    lowest = []
+    for plot in plots(runs).values():
+        for line in plot.traces:
+            if line.band is not None:
+                low, high = (side[~np.isnan(side)] for side in line.band)
+                assert (low >= 0).all()
+                lowest.append((2 * line.y[~np.isnan(line.y)] - high).min())
+    assert min(lowest) < 0  # Student's interval is symmetric, and would go below
+
+
 def test_of_two_repetitions_there_is_a_mean_and_no_interval() -> None:
     drawn = plots(recordings([{"cc": "bbr3"}], seeds=2))["cwnd"]
     assert drawn.traces[0].band is None

@@ -100,7 +100,7 @@ def _note(runs: int, is_many: bool, key: str) -> str:
     each = ("sum" if key == "throughput" else "mean") + " over the flows of a group"
     parts = [each] if is_many else []
     if runs >= _FEWEST_RUNS:
-        parts.append(f"mean of {runs} runs with its 95 % interval (Student's t)")
+        parts.append(f"mean of {runs} runs with its 95 % interval (Student's t), cut at 0")
     elif runs > 1:
         parts.append(f"mean of {runs} runs; an interval needs {_FEWEST_RUNS}")
     elif is_many and key != "throughput":
@@ -116,7 +116,7 @@ def _trace(line: _Line, position: int, x: Floats, values: Floats, is_sum: bool) 
         band = None
         if values.shape[0] >= _FEWEST_RUNS:
             half = half_widths(of_runs)
-            band = (y - half, y + half)
+            band = (np.maximum(y - half, 0.0), y + half)  # none of these can be negative
         elif values.shape[0] == 1 and values.shape[1] > 1 and not is_sum:
             low, high = (_percentile(values[0], q) for q in _SPREAD)
             band = (low, high)
