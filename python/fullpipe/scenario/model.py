@@ -76,13 +76,14 @@ class Scenario(Section):
     seed: int = Field(1, ge=0, le=2**63 - 1, description="seed of all random numbers")
     start_spread: Time | None = Field(
         None, description="each flow starts later by a random time up to this, drawn from the "
-        "seed, since before the first loss nothing else differs between seeds; default: 0, in "
-        "repeated runs (--repeat, compare, sweeps, experiments) 5ms"
+        "seed; default: 0, in repeated runs (--repeat, compare, sweeps, experiments) 5ms, since "
+        "before the first loss nothing else differs between seeds"
     )  # fmt: skip
     rtt_spread: Spread | None = Field(
-        None, description="all RTTs are longer by one random time up to this, drawn from the seed, "
-        "since a full queue drops what arrives just before a packet leaves and takes what arrives "
-        "just after; a buffer in BDP stays that of the base RTT; default: 0, in repeated runs too"
+        None, description="all RTTs are longer by one random time up to this, drawn from the seed; "
+        "default: 0, in repeated runs too; without it, a full queue drops what arrives just before "
+        "a packet leaves and takes what arrives just after; a buffer in BDP stays that of the base "
+        "RTT"
     )  # fmt: skip
     sample_interval: Time = Field(
         100 * 10**6, description="interval between samples of flows and queues; at least 1ms"

@@ -3,6 +3,7 @@ that check scenarios. Only what engines refuse and some examples are listed here
 
 from __future__ import annotations
 
+import textwrap
 import types
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -20,6 +21,8 @@ from fullpipe.scenario.model import BESIDE_LINKS, Scenario
 from fullpipe.scenario.qdiscs.options import Options
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
+#: Columns of a line of text, and characters of a description in a table: more is a note below it.
+_WIDTH, _CELL = 100, 120
 #: Of the JSON schemas.
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 #: The engines that take a key, where not all take every value (crates/fullpipe-agent/src/check.rs;
@@ -133,7 +136,7 @@ class _Section(NamedTuple):
     def text(self, level: str = "##") -> Iterator[str]:
         """Its Markdown, in parts."""
         yield f"{level} {self.title}\n"
-        yield " ".join((self.model.__doc__ or "").split()) + "\n"
+        yield _filled(" ".join((self.model.__doc__ or "").split()))
         if self.same:
             more = self.same.model.model_fields.keys() - self.model.model_fields.keys()
             but = f", without {', '.join(f'`{key}`' for key in sorted(more))}" if more else ""
@@ -204,15 +207,33 @@ def _table(model: type[BaseModel], prefix: str) -> str:
         "| key | type | default | range | engines | description | example |",
         "|---|---|---|---|---|---|---|",
     ]
+    notes = []
     for name, field in _keys(model):
         key = prefix + name
         type_name, limits = _type(field)
+        description, note = _short(field.description or "")
+        if note:
+            notes.append(_filled(f"More on `{name}`: {note}."))
         cells = [
             f"`{name}`", type_name, _default(field), limits, _engines(key),
-            field.description or "", f"`{name} = {_toml(_example(key, field))}`",
+            description, f"`{name} = {_toml(_example(key, field))}`",
         ]  # fmt: skip
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(["\n".join(lines) + "\n", *notes])
+
+
+def _short(description: str) -> tuple[str, str]:
+    """What a table says of a key, and what is left for a note: whole clauses."""
+    if len(description) <= _CELL:
+        return description, ""
+    below = " (more below)"
+    head = description[: _CELL - len(below)].rpartition("; ")[0]
+    return head + below, description[len(head) + 2 :]
+
+
+def _filled(text: str) -> str:
+    """Lines of a paragraph."""
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _engines(key: str) -> str:

@@ -4,6 +4,7 @@ comparison of all. Must never run anything.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,11 +18,13 @@ def comparison(card: Mapping[str, Any], commit: str) -> str:
     lines = [
         "# Scorecards of the built-in congestion controls",
         "",
-        f"Made by `scripts/scorecards.py{' --quick' if card['quick'] else ''}`, fullpipe "
-        f"{card['fullpipe_version']} of commit {commit}, engine {card['engine']}, {card['runs']} "
-        "runs. What each row "
-        "is: [scorecard.md](../../reference/scorecard.md) and `scorecard/`. Means over cells and "
-        "seeds, or the worst where it says so; `never`: a download did not end.",
+        _filled(
+            f"Made by `scripts/scorecards.py{' --quick' if card['quick'] else ''}`, fullpipe "
+            f"{card['fullpipe_version']} of commit {commit}, engine {card['engine']}, "
+            f"{card['runs']} runs. What each row is: "
+            "[scorecard.md](../../reference/scorecard.md) and `scorecard/`. Means over cells and "
+            "seeds, or the worst where it says so; `never`: a download did not end."
+        ),
         "",
         f"| item | measure | {' | '.join(f'[{name}]({name}.md)' for name in names)} |",
         f"|---|---|{'---|' * len(names)}",
@@ -33,7 +36,7 @@ def comparison(card: Mapping[str, Any], commit: str) -> str:
             lines.append(f"| {name} | {_titled(measure)} | {' | '.join(cells)} |")
     lines += ["", "Not run:", ""]
     lines += [
-        f"- {item['source']}, {item['title'].lower()}: needs {item['not_run']}"
+        _filled(f"- {item['source']}, {item['title'].lower()}: needs {item['not_run']}")
         for item in card["items"]
         if item["not_run"]
     ]
@@ -70,15 +73,23 @@ def own_page(card: Mapping[str, Any], draft: Sequence[Mapping[str, Any]]) -> str
             )
     if any(case["holds"] is not None for case in draft):
         held = [case for case in draft if case["holds"]]
-        lines += ["", "## The draft's example test cases", "", f"{len(held)} of 22 hold."]
+        lines += ["", "## The draft's example test cases", "", f"{len(held)} of 22 hold.", ""]
         for case in draft:
             if case["holds"] is False:
                 fails = case["measured"]["fails"]
                 texts = "; ".join(f"{path}: {', '.join(why)}" for path, why in fails.items())
-                lines.append(f"- {case['id']}, {case['title']}: {texts}")
+                lines.append(_filled(f"- {case['id']}, {case['title']}: {texts}"))
             elif case["holds"] is None:
-                lines.append(f"- {case['id']} was not run: {case['measured']['why']}")
+                lines.append(_filled(f"- {case['id']} was not run: {case['measured']['why']}"))
     return "\n".join(lines) + "\n"
+
+
+def _filled(text: str) -> str:
+    """Lines of a paragraph, or of an item of a list."""
+    later = "  " if text.startswith("- ") else ""
+    return textwrap.fill(
+        text, 100, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _titled(measure: Mapping[str, Any]) -> str:
