@@ -14,6 +14,7 @@ pub mod queue;
 mod rng;
 #[cfg(test)]
 mod testing;
+pub mod ticks;
 pub mod trace;
 pub mod wifi;
 

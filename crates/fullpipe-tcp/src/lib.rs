@@ -6,6 +6,7 @@
 //! application's write ends. Times are in ns; delivery rates and RTTs are in us, as in Linux.
 
 mod ack;
+mod countdown;
 mod fast_retransmit;
 mod handshake;
 mod loss;
@@ -21,7 +22,6 @@ mod rules;
 mod scoreboard;
 mod sender;
 mod sendmsg;
-mod ticks;
 mod transmit;
 mod undo;
 mod write_queue;

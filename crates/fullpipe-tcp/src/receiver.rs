@@ -4,13 +4,14 @@
 //! compressed ACKs, tcp_sack_new_ofo_skb() for the order of SACK blocks; and __tcp_cleanup_rbuf() of tcp.c
 //! for ACKs that reading causes.
 
+use fullpipe_net::ticks::expires_ns;
 use fullpipe_plan::AckPolicy;
 
+use crate::countdown::Countdown;
 use crate::packet::{Ack, Block, Data, EcnFeedback, MAX_BLOCKS};
 use crate::reader_stalls::ReaderStalls;
 use crate::receive_buffer::{Offer, ReceiveBuffer};
 use crate::rules::Rules;
-use crate::ticks::{expires_ns, Countdown};
 
 const NS_PER_MS: u64 = 1_000_000;
 /// Linux TCP_ATO_MIN, TCP_DELACK_MIN.

@@ -7,6 +7,7 @@ use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, INFINITE};
 use fullpipe_plan::{CcFacts, Pacing, RateRestart};
 
+use crate::countdown::Countdown;
 use crate::handshake::Established;
 use crate::packet::{Block, EcnFeedback, MAX_BLOCKS};
 use crate::rate::RateState;
@@ -14,7 +15,6 @@ use crate::reordering::Reordering;
 use crate::rtt::Rtt;
 use crate::rules::Rules;
 use crate::scoreboard::Scoreboard;
-use crate::ticks::Countdown;
 use crate::write_queue::WriteQueue;
 
 const NS_PER_MS: u64 = 1_000_000;

@@ -20,7 +20,7 @@ use crate::rng::Rng;
 pub struct Params {
     /// Acceptable delay (tc: 15 ms).
     pub target_ns: u64,
-    /// Between updates of the probability (tc: 15 ms), rounded up to the kernel's tick of 4 ms.
+    /// What the timer of the updates is set to (tc: 15 ms, after which it fires every 20 ms).
     pub update_ns: u64,
     /// Weight of the delay, in sixteenths of a Hz (tc: 2).
     pub alpha: u32,

@@ -1,8 +1,8 @@
 //! Proportional integral controller enhanced: RFC 8033 in the integers of sch_pie.c, and the queue that it
 //! controls. Times of its arithmetic are in ticks of 64 ns (PSCHED_SHIFT).
 //!
-//! A timer of the kernel's tick (250 Hz in Debian's kernels) updates the probability. Here the updates that
-//! are due are made when the queue is next used: nothing that they depend on changes in between.
+//! A timer in the kernel's timer wheel updates the probability. Here the updates that are due are made
+//! when the queue is next used: nothing that they depend on changes in between.
 
 use std::collections::VecDeque;
 
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::discipline::{Discipline, Environment, Outcome, Parameters};
 use crate::packet::Packet;
 use crate::rng::Rng;
+use crate::ticks::expires_ns;
 
 const TICK_NS: u64 = 64;
 const TICKS_PER_S: u64 = 1_000_000_000 / TICK_NS;
@@ -23,9 +24,7 @@ const HIGH_DELAY_TICKS: u64 = 250_000_000 / TICK_NS;
 /// Bytes that one measurement of the departure rate takes, and its fixed point.
 const RATE_CYCLE_BYTES: u64 = 16_384;
 const RATE_SHIFT: u32 = 8;
-/// CONFIG_HZ=250.
-const JIFFY_NS: u64 = 4_000_000;
-/// The timer first runs half a second after the qdisc was made (pie_init()).
+/// The timer is first set to half a second (pie_init()).
 const FIRST_UPDATE_NS: u64 = 500_000_000;
 /// PIE marks up to this probability (sch_pie.c; FQ-PIE has a parameter for it).
 const ECN_PERCENT: u32 = 10;
@@ -36,7 +35,7 @@ const ECN_PERCENT: u32 = 10;
 pub struct Params {
     /// Acceptable delay (tc: 15 ms).
     pub target_ns: u64,
-    /// Between updates of the probability (tc: 15 ms), rounded up to the kernel's tick of 4 ms.
+    /// What the timer of the updates is set to (tc: 15 ms, after which it fires every 20 ms).
     pub update_ns: u64,
     /// Weight of the delay, in sixteenths of a Hz (tc: 2).
     pub alpha: u32,
@@ -301,25 +300,24 @@ fn ticks(ns: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Updates {
     next_ns: u64,
-    period_ns: u64,
+    update_ns: u64,
 }
 
 impl Updates {
     pub(crate) fn new(update_ns: u64) -> Self {
         Self {
-            next_ns: FIRST_UPDATE_NS,
-            // usecs_to_jiffies() rounds up.
-            period_ns: update_ns.div_ceil(JIFFY_NS).max(1) * JIFFY_NS,
+            next_ns: expires_ns(0, FIRST_UPDATE_NS),
+            update_ns,
         }
     }
 
     /// Those that have become due since the last call.
     pub(crate) fn take(&mut self, now_ns: u64) -> u64 {
-        if now_ns < self.next_ns {
-            return 0;
+        let mut count = 0;
+        while self.next_ns <= now_ns {
+            self.next_ns = expires_ns(self.next_ns, self.update_ns);
+            count += 1;
         }
-        let count = (now_ns - self.next_ns) / self.period_ns + 1;
-        self.next_ns += count * self.period_ns;
         count
     }
 }

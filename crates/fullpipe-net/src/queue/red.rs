@@ -11,8 +11,9 @@ use super::discipline::{Discipline, Environment, Outcome, Parameters};
 use super::fifo::Fifo;
 use crate::packet::Packet;
 use crate::rng::Rng;
+use crate::ticks::expires_ns;
 
-/// Interval of the timer of Adaptive RED (red_adaptative_timer(): HZ / 2 jiffies).
+/// What the timer of Adaptive RED is set to (red_adaptative_timer(): HZ / 2 jiffies).
 const ADAPTATION_INTERVAL_NS: u64 = 500_000_000;
 /// RED_ONE_PERCENT
 const ONE_PERCENT: u32 = 42_949_673;
@@ -141,7 +142,7 @@ impl<P: Packet> Red<P> {
                 None => self.average,
             };
             adaptation.adapt(average >> self.derived.wlog);
-            adaptation.next_ns += ADAPTATION_INTERVAL_NS;
+            adaptation.next_ns = expires_ns(adaptation.next_ns, ADAPTATION_INTERVAL_NS);
             self.probability_per_byte = adaptation.probability_per_byte();
         }
     }
@@ -177,7 +178,7 @@ impl<P: Packet> Discipline<P> for Red<P> {
             delta,
             target_min: params.min_bytes + 2 * (delta / 5),
             target_max: params.min_bytes + 3 * (delta / 5),
-            next_ns: ADAPTATION_INTERVAL_NS,
+            next_ns: expires_ns(0, ADAPTATION_INTERVAL_NS),
         });
         Self {
             queue: Fifo::limited(environment.limit_bytes, None),

@@ -18,8 +18,8 @@ class Pie(Options):
 
     target: Duration = Field(15 * MS, description="acceptable queueing delay")
     update: Duration = Field(
-        15 * MS, description="interval at which the drop probability is updated, rounded up to "
-        "the kernel's tick of 4ms"
+        15 * MS, description="what the timer of the drop probability is set to; the kernel counts "
+        "in ticks of 4ms and never fires early, so 15ms is 20ms"
     )  # fmt: skip
     alpha: float = Field(0.125, ge=0, le=100, description="weight of the delay, in Hz")
     beta: float = Field(1.25, ge=0, le=100, description="weight of the delay's change, in Hz")

@@ -170,3 +170,18 @@ fn the_departure_rate_is_measured_over_16_kib() {
     let delay_ms = state.delay as f64 * TICK_NS as f64 / MS as f64;
     assert!((delay_ms - 20.0).abs() < 2.5, "{delay_ms}");
 }
+
+#[test]
+fn a_timer_of_15_ms_updates_the_probability_every_20_ms() {
+    // kernel/time/timer.c at HZ=250: usecs_to_jiffies() makes 4 ticks of 15 ms, and calc_index() takes the
+    // bucket after the one in which they end, so that no timer fires early. Half a second is in the second
+    // level, whose buckets span 8 ticks.
+    let mut updates = Updates::new(15 * MS);
+    let fired: Vec<u64> = (0..700)
+        .filter(|ms| updates.take(ms * MS) > 0)
+        .take(4)
+        .collect();
+    assert_eq!(fired, [512, 532, 552, 572]);
+    // Those of an idle time are counted when the queue is next used.
+    assert_eq!(updates.take(1572 * MS), 50);
+}

@@ -250,7 +250,11 @@ fn an_idle_queues_average_decays_as_tcs_table_says() {
     assert!(!still_above_maximum(1.1 * two_halvings_us));
 }
 
-/// Marked parts of the packets of each half second while the queue stays at `backlog_packets`.
+/// Adaptations are made each 512 ms: half a second is 125 ticks of 4 ms, and timers of 63 ticks or more fire
+/// at multiples of 8 (kernel/time/timer.c).
+const ADAPTATION_MS: u64 = 512;
+
+/// Marked parts of the packets between adaptations while the queue stays at `backlog_packets`.
 fn marked_parts(red: &Red, backlog_packets: u64, halves: u64) -> Vec<f64> {
     let mut queue = red.queue(true, 12);
     let mut dropped = Vec::new();
@@ -261,13 +265,14 @@ fn marked_parts(red: &Red, backlog_packets: u64, halves: u64) -> Vec<f64> {
     }
     for half in 0..halves {
         let before = queue.counters().marked_packets;
-        for step in 0..50_000 {
-            let now_ns = half * 500 * MS + step * MS / 100;
+        for step in 0..ADAPTATION_MS * 100 {
+            let now_ns = half * ADAPTATION_MS * MS + step * MS / 100;
             queue.enqueue(now_ns, packet(id), &mut dropped);
             queue.dequeue(now_ns, &mut dropped);
             id += 1;
         }
-        parts.push((queue.counters().marked_packets - before) as f64 / 50_000.0);
+        parts
+            .push((queue.counters().marked_packets - before) as f64 / (ADAPTATION_MS * 100) as f64);
     }
     parts
 }

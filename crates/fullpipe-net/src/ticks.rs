@@ -1,0 +1,23 @@
+//! Expiry of timers in Linux's timer wheel, which counts ticks and never fires early: calc_wheel_index()
+//! of kernel/time/timer.c. High-resolution timers (pacing, compressed ACKs, DualPI2's updates) do not use it.
+
+/// HZ=250, as Debian builds its kernels.
+const TICK_NS: u64 = 4_000_000;
+/// Ticks that the first level of the wheel spans, and how much coarser each further level is.
+const LEVEL_TICKS: u64 = 63;
+const LEVEL_FACTOR: u64 = 8;
+
+/// When a timer that is set at `now_ns` for `wait_ns` expires.
+#[must_use]
+pub fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
+    let wait = wait_ns.div_ceil(TICK_NS);
+    let at = now_ns / TICK_NS + wait;
+    if wait < LEVEL_TICKS {
+        return (at + 1) * TICK_NS;
+    }
+    let mut granularity = LEVEL_FACTOR;
+    while wait >= LEVEL_TICKS * granularity {
+        granularity *= LEVEL_FACTOR;
+    }
+    (at / granularity + 1) * granularity * TICK_NS
+}

@@ -1,0 +1,37 @@
+//! A timer of TCP in Linux's timer wheel.
+
+use fullpipe_net::ticks::expires_ns;
+
+/// A timer. Most are set again before they expire, so the tick of expiry is computed only on demand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Countdown {
+    /// When it was set; `u64::MAX`: it does not run.
+    pub(crate) set_ns: u64,
+    pub(crate) wait_ns: u64,
+}
+
+impl Countdown {
+    /// A timer that does not run.
+    pub(crate) const NEVER: Self = Self {
+        set_ns: u64::MAX,
+        wait_ns: 0,
+    };
+
+    /// Whether it runs.
+    #[inline]
+    pub(crate) fn runs(self) -> bool {
+        self.set_ns != u64::MAX
+    }
+
+    /// When it expires.
+    #[inline]
+    pub(crate) fn expires_ns(self) -> u64 {
+        expires_ns(self.set_ns, self.wait_ns)
+    }
+
+    /// A lower bound of the expiry, cheaper than [`Self::expires_ns`].
+    #[inline]
+    pub(crate) fn lower_bound_ns(self) -> u64 {
+        self.set_ns + self.wait_ns
+    }
+}
