@@ -14,7 +14,9 @@ Usage, from the checkout:
     bench_map.py measure DIR [--cells 300] [--seed 31] [--budget SECONDS]
     bench_map.py page DIR
 
-`measure` continues where it was stopped, a cell at a time. `page` prints docs/evidence/map.md.
+`measure` continues where it was stopped, a cell at a time. `page` prints the tables of
+docs/evidence/map.md, and writes the regions that verdicts and reports go by
+(python/fullpipe/regime/map.json); regions of other sources stay as they are.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ import numpy as np
 from bench_agreement import TARGETS, add_line, lines_of, values_of
 from scipy.stats import t, ttest_ind
 
+import fullpipe
+from fullpipe.congestion.registry import cc_sets
+from fullpipe.regime.regions import Difference as MeanDifference
+from fullpipe.regime.regions import Facts, Limits, Map, Metric, Region, the_map
 from fullpipe.statistics.distributions import rejected
 
 ALGORITHMS = ("reno", "cubic", "bbr1", "bbr2", "bbr3", "bbrnplus")
@@ -51,26 +57,50 @@ TITLES = {
 SIM_SEEDS, KERNEL_SEEDS = 8, 4
 DURATION_S, WARMUP_S = 15, 5
 RATE = 0.05
+#: What is drawn: logarithmically uniform, loss and jitter only in some cells; at most so many flows
+#: of each of two algorithms.
+RATE_MBPS, RTT_MS, BUFFER_BDP = (2.0, 100.0), (5.0, 200.0), (0.1, 8.0)
+LOSS, JITTER_MS = (1e-4, 0.03), (0.3, 5.0)
+OF_EACH = 4
+SOURCE = "docs/evidence/map.md"
+MAP = Path(fullpipe.__file__).parent / "regime" / "map.json"
+#: The regions of scenarios: what error to expect depends on the queue most.
+QUEUES: dict[str, tuple[tuple[str, ...], tuple[float, float] | None]] = {
+    "FIFO from 2 BDP on": (("fifo",), (2, BUFFER_BDP[1])),
+    "FIFO of 0.5 to 2 BDP": (("fifo",), (0.5, 2)),
+    "FIFO below 0.5 BDP": (("fifo",), (BUFFER_BDP[0], 0.5)),
+    "CoDel, PIE": (("codel", "pie"), None),
+    "FQ-CoDel, fq, CAKE": (("fq_codel", "fq", "cake"), None),
+}
+#: The metrics' names in the map.
+NAMES: dict[str, Metric] = {
+    "share": "share", "delay": "queue_rttmin", "utilisation": "utilisation", "loss": "loss",
+    "retransmissions": "retransmissions",
+}  # fmt: skip
 
 
 def cells(number: int, seed: int) -> list[dict[str, Any]]:
     """So many cells; the first of more are the same."""
     random = np.random.default_rng(seed)
-    return [_cell(random) for _ in range(number)]
+    return [drawn(random) for _ in range(number)]
 
 
-def _cell(random: np.random.Generator) -> dict[str, Any]:
-    def between(low: float, high: float) -> float:
+def drawn(random: np.random.Generator) -> dict[str, Any]:
+    """A cell."""
+
+    def between(bounds: tuple[float, float]) -> float:
         """Logarithmically uniform, three digits."""
+        low, high = bounds
         return float(f"{np.exp(random.uniform(np.log(low), np.log(high))):.3g}")
 
     own, other = (str(random.choice(ALGORITHMS)) for _ in range(2))
     cell: dict[str, Any] = {
-        "rate_mbps": between(2, 100), "rtt_ms": between(5, 200),
-        "qdisc": str(random.choice(DISCIPLINES)), "buffer_bdp": between(0.1, 8),
-        "loss": between(1e-4, 0.03), "jitter_ms": between(0.3, 5),
+        "rate_mbps": between(RATE_MBPS), "rtt_ms": between(RTT_MS),
+        "qdisc": str(random.choice(DISCIPLINES)), "buffer_bdp": between(BUFFER_BDP),
+        "loss": between(LOSS), "jitter_ms": between(JITTER_MS),
         "own": own, "other": other,
-        "own_flows": int(random.integers(1, 5)), "other_flows": int(random.integers(0, 5)),
+        "own_flows": int(random.integers(1, OF_EACH + 1)),
+        "other_flows": int(random.integers(0, OF_EACH + 1)),
     }  # fmt: skip
     has_loss, has_jitter = random.random(2) < (0.4, 0.2)
     cell["loss"] *= bool(has_loss)
@@ -107,8 +137,8 @@ def measure_cells(options: argparse.Namespace) -> None:
         ("vm", KERNEL_SEEDS, {"kernel": "6.12", "machine": "uml"}, {}),
         ("sim", SIM_SEEDS, {}, {"host": host}),
     )
-    drawn = cells(options.cells, options.seed)
-    for place, cell in enumerate(drawn):
+    chosen = cells(options.cells, options.seed)
+    for place, cell in enumerate(chosen):
         if options.budget and time.monotonic() - begin_s > options.budget:
             break
         label = json.dumps(cell)
@@ -119,17 +149,18 @@ def measure_cells(options: argparse.Namespace) -> None:
                 document = {**document_of(cell), **more, "seed": seed}
                 values = values_of(document, engine, engine_options, METRICS)
                 add_line(file, label, seed, engine, values)
-        print(f"\r{place + 1} of {len(drawn)} cells", end="", file=sys.stderr)
+        print(f"\r{place + 1} of {len(chosen)} cells", end="", file=sys.stderr)
     print(file=sys.stderr)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of one cell: simulator less kernel."""
+    """One metric of one cell: simulator less kernel, its standard error and 95 % interval."""
 
     cell: Mapping[str, Any]
     metric: str
     mean: float
+    error: float
     half_width: float
     p: float
 
@@ -148,31 +179,61 @@ def differences(folder: Path) -> list[Difference]:
             if metric == "share" and not cell["other_flows"]:
                 continue
             if np.isfinite(sim).all() and np.isfinite(vm).all():
-                found.append(_difference(cell, metric, sim, vm))
+                found.append(difference(cell, metric, sim, vm))
     return found
 
 
-def _difference(
+def difference(
     cell: Mapping[str, Any], metric: str, sim: np.ndarray[Any, Any], vm: np.ndarray[Any, Any]
 ) -> Difference:
+    """By Welch's test."""
     mean = float(sim.mean() - vm.mean())
     parts = [float(one.var(ddof=1)) / len(one) for one in (sim, vm)]
     if not sum(parts):
-        return Difference(cell, metric, mean, 0.0, 1.0 if mean == 0 else 0.0)
+        return Difference(cell, metric, mean, 0.0, 0.0, 1.0 if mean == 0 else 0.0)
     squares = [part**2 / (len(one) - 1) for part, one in zip(parts, (sim, vm), strict=True)]
     freedom = sum(parts) ** 2 / sum(squares)
-    half = float(t.ppf(0.975, freedom)) * sum(parts) ** 0.5
-    return Difference(cell, metric, mean, half, float(ttest_ind(sim, vm, equal_var=False).pvalue))
+    error = sum(parts) ** 0.5
+    half = float(t.ppf(0.975, freedom)) * error
+    p = float(ttest_ind(sim, vm, equal_var=False).pvalue)
+    return Difference(cell, metric, mean, error, half, p)
 
 
-#: Regions by one property each, so that a cell is in several.
-REGIONS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+def limits_of(queue: str) -> Limits:
+    """What is drawn of a region's cells."""
+    qdiscs, buffer_bdp = QUEUES[queue]
+    return Limits(
+        qdiscs=qdiscs, buffer_bdp=buffer_bdp, rate_mbps=RATE_MBPS, rtt_ms=RTT_MS,
+        loss=(0, LOSS[1]), jitter_ms=(0, JITTER_MS[1]), flows=(1, 2 * OF_EACH),
+        algorithms=tuple(dict.fromkeys(cc_sets()[name].algorithm for name in ALGORITHMS)),
+    )  # fmt: skip
+
+
+def facts_of(cell: Mapping[str, Any]) -> Facts:
+    """What decides a cell's region."""
+    names = [cell["own"], *([cell["other"]] if cell["other_flows"] else [])]
+    return Facts(
+        qdisc=cell["qdisc"], buffer_bdp=cell["buffer_bdp"], rate_mbps=cell["rate_mbps"],
+        rtts_ms=(cell["rtt_ms"],), loss=cell["loss"], jitter_ms=cell["jitter_ms"],
+        flows=cell["own_flows"] + cell["other_flows"],
+        algorithms=frozenset(cc_sets()[name].algorithm for name in names),
+    )  # fmt: skip
+
+
+def queue_of(cell: Mapping[str, Any]) -> str:
+    """The region of a cell."""
+    facts = facts_of(cell)
+    return next(queue for queue in QUEUES if not limits_of(queue).lacks(facts))
+
+
+def _is_of(queue: str) -> Callable[[Mapping[str, Any]], bool]:
+    return lambda cell: queue_of(cell) == queue
+
+
+#: Rows of the page: the regions, and one property each, so that a cell is in several.
+ROWS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "all": lambda _: True,
-    "FIFO below 0.5 BDP": lambda c: c["qdisc"] == "fifo" and c["buffer_bdp"] < 0.5,
-    "FIFO of 0.5 to 2 BDP": lambda c: c["qdisc"] == "fifo" and 0.5 <= c["buffer_bdp"] < 2,
-    "FIFO from 2 BDP on": lambda c: c["qdisc"] == "fifo" and c["buffer_bdp"] >= 2,
-    "CoDel, PIE": lambda c: c["qdisc"] in ("codel", "pie"),
-    "FQ-CoDel, fq, CAKE": lambda c: c["qdisc"] in ("fq_codel", "fq", "cake"),
+    **{queue: _is_of(queue) for queue in QUEUES},
     "no random loss": lambda c: not c["loss"],
     "random loss below 0.3 %": lambda c: 0 < c["loss"] < 0.003,
     "random loss from 0.3 % on": lambda c: c["loss"] >= 0.003,
@@ -196,7 +257,7 @@ def _has_bbr(cell: Mapping[str, Any]) -> bool:
 
 
 def page(options: argparse.Namespace) -> None:
-    """Prints the page's tables."""
+    """Prints the page's tables, and writes the map."""
     found = differences(options.folder)
     out = [bool(one) for one in rejected([one.p for one in found], RATE)]
     apart = {id(one): is_out for one, is_out in zip(found, out, strict=True)}
@@ -213,8 +274,27 @@ def page(options: argparse.Namespace) -> None:
         f"({1 - len(large) / len(all_cells):.1%} are not told apart).\n"
     )
     _score(found, apart)
-    _regions(found, apart)
+    _rows(found, apart)
     _farthest(found, apart)
+    others = [one for one in the_map().regions if one.source != SOURCE]
+    regions = [region_of(queue, found, apart) for queue in QUEUES]
+    made = Map(kernel=the_map().kernel, regions=(*regions, *others))
+    MAP.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def region_of(queue: str, found: Sequence[Difference], apart: Mapping[int, bool]) -> Region:
+    """A region of the map."""
+    ones = [one for one in found if queue_of(one.cell) == queue]
+    differences = {}
+    for metric, name in NAMES.items():
+        sizes = [abs(one.mean) for one in ones if one.metric == metric]
+        mean, bound = (round(float(f), 4) for f in (np.mean(sizes), np.quantile(sizes, 0.9)))
+        differences[name] = MeanDifference(mean=mean, nine_in_ten=bound)
+    return Region(
+        name=queue, source=SOURCE, limits=limits_of(queue), differences=differences,
+        cells=len({json.dumps(one.cell) for one in ones}),
+        told_apart=len({json.dumps(one.cell) for one in ones if apart[id(one)]}),
+    )  # fmt: skip
 
 
 def _score(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
@@ -233,10 +313,10 @@ def _score(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
     print()
 
 
-def _regions(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
+def _rows(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
     print(f"| region | cells | {' | '.join(TITLES[m] for m in METRICS)} | told apart |")
     print(f"|---|---:|{'---:|' * (len(METRICS) + 1)}")
-    for name, is_in in REGIONS.items():
+    for name, is_in in ROWS.items():
         ones = [one for one in found if is_in(one.cell)]
         if not ones:
             continue
@@ -258,12 +338,13 @@ def _farthest(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
     print("|---|---|---:|---:|")
     for one in ones[:30]:
         print(
-            f"| {_words(one.cell)} | {TITLES[one.metric]} | {one.mean:+.4f} | "
+            f"| {words_of(one.cell)} | {TITLES[one.metric]} | {one.mean:+.4f} | "
             f"± {one.half_width:.4f} |"
         )
 
 
-def _words(cell: Mapping[str, Any]) -> str:
+def words_of(cell: Mapping[str, Any]) -> str:
+    """A cell in a line."""
     words = [f"{cell['own_flows']} {cell['own']}"]
     if cell["other_flows"]:
         words[0] += f" and {cell['other_flows']} {cell['other']}"

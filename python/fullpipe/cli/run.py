@@ -214,6 +214,10 @@ def record(
     recordings = outcome.recordings
     if recordings:
         _print([summarise(recording) for recording in recordings], as_json, per_flow)
+        if engine == "sim" and not as_json:
+            from fullpipe.regime.expected import sentence
+
+            console.print(sentence(scenario))
         for recording in recordings:
             warn(str(recording.path), recording.warnings)
         message(f"recording: {base}")

@@ -18,10 +18,10 @@ from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
 from fullpipe.papers.predictions import predicted_cells
 from fullpipe.papers.reference_values import observed_values, points_of, published_values
-from fullpipe.papers.regime import beyond
 from fullpipe.papers.run_store import Store, StoredRun
 from fullpipe.papers.runner import expressions_of, job_of
 from fullpipe.papers.values import Array, Point, Table
+from fullpipe.regime.expected import beyond
 
 RESAMPLES = 2000
 LEAST_RUNS = 3

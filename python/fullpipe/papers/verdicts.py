@@ -267,7 +267,7 @@ def _rests_on(claim: Claim, results: Results, cells: Sequence[int]) -> Grade:
 
 def _outcome(conditions: Sequence[ConditionVerdict], support: float | None) -> Status:
     """The outcome of a claim from its conditions. If some fail: partly if at most half of them are
-    likely to, else contradicted; cells beyond the simulator's regime give differs instead."""
+    likely to, else contradicted; cells in no region of the map give differs instead."""
     if any(one.held is False for one in conditions):
         fails = [one for one in conditions if not one.likely]
         if 2 * len(fails) <= len(conditions):

@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fullpipe.plots import style
+from fullpipe.regime.expected import sentence
 from fullpipe.report.comparison import Cell, compare_runs, compare_shares
 from fullpipe.report.runs import Group
+from fullpipe.report.scenarios import trusted_scenario
 
 #: Metric of `compare_runs` -> how it is called here.
 _FIGURES = {
@@ -43,13 +45,15 @@ class Share:
 @dataclass(frozen=True)
 class Headline:
     """The figures of a group; `mark` says how many runs are not to be trusted. Shares are by
-    direction, and empty where one congestion control ran."""
+    direction, and empty where one congestion control ran. `error`: how far the simulator may be
+    from a kernel; empty for other engines, and where the scenario is not known."""
 
     label: str
     count: str
     mark: str
     figures: list[Figure]
     shares: list[Share]
+    error: str
 
 
 def headline(group: Group) -> Headline:
@@ -66,4 +70,10 @@ def headline(group: Group) -> Headline:
         for row in compare_shares(summaries)
         for name, cell in row.cells.items()
     ]
-    return Headline(group.label, group.count, group.mark, figures, shares)
+    return Headline(group.label, group.count, group.mark, figures, shares, _error(group))
+
+
+def _error(group: Group) -> str:
+    run = group.runs[0]
+    trusted = trusted_scenario(run) if run.metadata.engine == "sim" else None
+    return "" if trusted is None else sentence(trusted[0])

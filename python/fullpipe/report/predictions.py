@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from fullpipe.base.errors import UserError
-from fullpipe.base.toml import parse_toml
-from fullpipe.congestion.trust import from_outside
-from fullpipe.plan.resolve import resolve
 from fullpipe.plots import style
 from fullpipe.plots.model import Plot, Trace
-from fullpipe.report.runs import Group, Run
-from fullpipe.scenario.model import make_scenario
+from fullpipe.report.runs import Group
+from fullpipe.report.scenarios import trusted_scenario
 
 
 @dataclass(frozen=True)
@@ -29,9 +25,10 @@ class Comparison:
 
 def compare(group: Group) -> Comparison | None:
     """The group's measurements and every model's prediction; None outside every model's domain."""
-    plan = _trusted_plan(group.runs[0])
-    if plan is None:
+    trusted = trusted_scenario(group.runs[0])
+    if trusted is None:
         return None
+    _, plan = trusted
     from fullpipe.models import predict  # a report without models' domains need not load them
 
     found = predict(plan, group.runs[0].metadata.warmup_ns / 1e9)
@@ -48,18 +45,6 @@ def compare(group: Group) -> Comparison | None:
     ]  # fmt: skip
     cautions = [f"{one.model}: {caution}" for one in found for caution in one.cautions]
     return Comparison(ccs, rows, cautions, _plot(group, found))
-
-
-def _trusted_plan(run: Run) -> dict[str, Any] | None:
-    """The recording's plan where its scenario, read anew, gives the very same; models take no
-    other, since a foreign recording may say anything."""
-    try:
-        document = parse_toml(run.recording.scenario_toml)
-        with from_outside():  # reading a class executes it, and no model knows such algorithms
-            plan = resolve(make_scenario(document), run.metadata.seed)
-    except (UserError, ValueError):
-        return None
-    return plan if plan == run.recording.metadata.get("plan") else None
 
 
 def _measured(group: Group) -> dict[str, Any]:

@@ -7,7 +7,7 @@ kernels. Knows no engine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from fullpipe.base.units import Buffer
 from fullpipe.scenario.qdiscs.cake import Cake
@@ -27,14 +27,6 @@ from fullpipe.scenario.qdiscs.tbf import Tbf
 ONE_BDP = Buffer("bdp", 1.0)
 
 
-class Compared(NamedTuple):
-    """The rates and base RTTs, least and greatest, at which the simulator was compared with
-    kernels (docs/evidence/fidelity.md, docs/evidence/agreement.md, docs/reference/queues.md)."""
-
-    rates_mbps: tuple[float, float]
-    rtts_ms: tuple[float, float]
-
-
 @dataclass(frozen=True)
 class Discipline:
     """What is known of a queue discipline beside its options.
@@ -48,7 +40,6 @@ class Discipline:
     unit: Literal["bytes", "packets"] | None = None
     buffer: Buffer | None = ONE_BDP
     tc: str = ""
-    compared: Compared | None = None
     #: Kernels send ECT(0) only, and this discipline then queues every ECT packet as L4S.
     takes_ect_for_l4s: bool = False
 
@@ -57,26 +48,24 @@ def _packets(count: int) -> dict[str, Any]:
     return {"unit": "packets", "buffer": Buffer("packets", count)}
 
 
-_SLOW_PATHS = Compared((10, 20), (10, 40))
 #: Default limits in packets are those of sch_fq.c, sch_codel.c, sch_fq_codel.c, include/net/pie.h,
 #: sch_fq_pie.c, sch_sfq.c and sch_dualpi2.c.
 DISCIPLINES: dict[str, Discipline] = {
-    "fifo": Discipline(Fifo, compared=Compared((10, 340), (1.5, 100))),
+    "fifo": Discipline(Fifo),
     "fq": Discipline(Fq, ("sch_fq",), **_packets(10_000)),
     "codel": Discipline(Codel, ("sch_codel",), **_packets(1000)),
     "fq_codel": Discipline(
-        FqCodel, ("sch_fq_codel",), **_packets(10_240), compared=Compared((10, 100), (10, 100))
+        FqCodel, ("sch_fq_codel",), **_packets(10_240)
     ),
     "red": Discipline(Red, ("sch_red",), "bytes", tc="red limit 100000 avpkt 1000"),
-    "cake": Discipline(Cake, ("sch_cake",), "bytes", None, compared=_SLOW_PATHS),
-    "pie": Discipline(Pie, ("sch_pie",), **_packets(1000), compared=_SLOW_PATHS),
-    "fq_pie": Discipline(FqPie, ("sch_fq_pie",), **_packets(10_240), compared=_SLOW_PATHS),
-    "sfq": Discipline(Sfq, ("sch_sfq",), **_packets(127), compared=_SLOW_PATHS),
+    "cake": Discipline(Cake, ("sch_cake",), "bytes", None),
+    "pie": Discipline(Pie, ("sch_pie",), **_packets(1000)),
+    "fq_pie": Discipline(FqPie, ("sch_fq_pie",), **_packets(10_240)),
+    "sfq": Discipline(Sfq, ("sch_sfq",), **_packets(127)),
     "tbf": Discipline(
         Tbf, ("sch_tbf",), "bytes", tc="tbf rate 1mbit burst 10kb limit 100kb",
-        compared=_SLOW_PATHS,
     ),
-    "prio": Discipline(Prio, ("sch_prio", "cls_u32"), compared=_SLOW_PATHS),
+    "prio": Discipline(Prio, ("sch_prio", "cls_u32")),
     "dualpi2": Discipline(
         DualPi2, ("sch_dualpi2",), **_packets(10_000), takes_ect_for_l4s=True
     ),
