@@ -143,6 +143,7 @@ test-quic: quic
 	cd $(QUIC)-cc && cargo fmt --all --check
 	cd $(QUIC)-cc && $(ALONE) cargo clippy --workspace --all-targets --all-features --locked --quiet -- -D warnings
 	cd $(QUIC)-cc && $(ALONE) cargo test --workspace --all-features --locked --quiet
+	$(ALONE) scripts/crates.sh target/crates
 	$(PYTHON) -m pytest tests/quic
 
 # Pages loaded by curl from lighttpd in the virtual machine. Not part of `make test`: Debian starts a

@@ -21,3 +21,8 @@ pub use native::NativeController;
 pub use registry::{
     algorithm, algorithms, register, set, sets, Algorithm, Param, Phase, Set, Variable,
 };
+
+/// Its example is run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -67,3 +67,8 @@ pub mod s2n;
 mod settings;
 
 pub use settings::{BadSettings, Settings};
+
+/// Its example is compiled with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
