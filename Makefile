@@ -164,7 +164,7 @@ lint: format-check types
 format-check: c-and-rust-format-check python-format-check
 
 c-and-rust-format-check: | $(TEST_SYSTEM)
-	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c module/*.h module/*.c qemu/*.c
+	clang-format --dry-run -Werror cc/*.h cc/*.c bpf/*.h bpf/*.c module/*.h module/*.c module/linux/*.h qemu/*.c
 	cargo fmt --all --check
 
 python-format-check: $(STAMP)
@@ -176,7 +176,7 @@ types: $(STAMP)
 	PYTHONPATH=python $(VENV)/bin/lint-imports # works before the module is built
 
 format: $(STAMP) | $(TEST_SYSTEM)
-	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c module/*.h module/*.c qemu/*.c
+	clang-format -i cc/*.h cc/*.c bpf/*.h bpf/*.c module/*.h module/*.c module/linux/*.h qemu/*.c
 	cargo fmt --all
 	$(VENV)/bin/ruff check --fix python tests benches examples scripts
 	$(VENV)/bin/ruff format python tests benches examples scripts

@@ -223,11 +223,12 @@ static __always_inline void fp_end(struct sock *sk, struct fp_socket *s)
 }
 
 /* Anything but an ACK; false: this socket is not ours to control. */
-static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 kind, u32 value,
-				     u32 packets)
+static __always_inline _Bool fp_tell_of(struct sock *sk, struct fp_socket *s, u32 kind, u32 value,
+					u32 packets, u32 delivered_since)
 {
 	/* On the stack, so that a constant kind leaves only its branch of the algorithm. */
-	struct cc_event event = {.kind = kind, .value = value, .packets = packets};
+	struct cc_event event = {
+	    .kind = kind, .value = value, .packets = packets, .delivered_since = delivered_since};
 
 	if (!s || !s->is_live)
 		return 0;
@@ -245,6 +246,12 @@ static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 k
 	FP_CC(_on_event)(&s->state, fp_parameters(s), &s->call.conn, &event, &s->call.after);
 	cc_settle_event(&s->kept, FP_FLAGS, &s->call.conn, &event, &s->call.after);
 	return 1;
+}
+
+static __always_inline _Bool fp_tell(struct sock *sk, struct fp_socket *s, u32 kind, u32 value,
+				     u32 packets)
+{
+	return fp_tell_of(sk, s, kind, value, packets, 0);
 }
 
 #if FP_WANTS_TIMER
@@ -454,11 +461,15 @@ void fp_pkts_acked(u64 *context)
 	const struct ack_sample *sample = (void *)context[1];
 	s32 rtt_us = sample->rtt_us;
 	struct fp_socket *s;
+	u32 since = 0;
 
 	if (!fp_wants(CC_WANTS_RTT) || (rtt_us < 0 && !((FP_FLAGS)&CC_WANTS_EVERY_RTT)))
 		return;
+#if (FP_FLAGS) & CC_WANTS_EVERY_RTT
+	since = sample->in_flight / ((struct tcp_sock *)sk)->mss_cache;
+#endif
 	s = fp_find(sk);
-	if (fp_tell(sk, s, CC_EVENT_RTT, (u32)rtt_us, sample->pkts_acked))
+	if (fp_tell_of(sk, s, CC_EVENT_RTT, (u32)rtt_us, sample->pkts_acked, since))
 		fp_end(sk, s);
 }
 #endif

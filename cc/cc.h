@@ -177,7 +177,7 @@ struct cc_event {
 		u32 is_app_limited;  /* of that packet (CC_EVENT_LOST, CC_EVENT_TLP_RECOVERY) */
 		u32 delivered_since; /* packets, since the newest one acknowledged was sent
 				      * (CC_EVENT_RTT with CC_WANTS_EVERY_RTT; Linux
-				      * ack_sample.in_flight; kernels: 0) */
+				      * ack_sample.in_flight) */
 	};
 };
 
@@ -197,7 +197,7 @@ struct cc_ctl {
 	u16 tso_most;   /* most packets per burst; 0: the host's limit. Stock kernels ignore it */
 	u8 is_scalable; /* reduces in proportion to marks: may send ECT(1) (RFC 9331 section 4.3) */
 	u8 enters_cwr;  /* the host reduces as after an ECN mark, once (Linux tcp_enter_cwr()); the
-			 * simulator only */
+			 * simulator, and files of the kernel in its module */
 	u64 timer_us;   /* with CC_WANTS_TIMER: when CC_EVENT_TIMER is wanted, on the clock of
 			 * conn->now_us; 0: not at all. One that has passed is due 1 us from now */
 };

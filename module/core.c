@@ -186,6 +186,21 @@ static void destroy(struct fp_variant *variant)
 	kfree(variant);
 }
 
+/* Whether sockets use, or may come to use, other constants of an algorithm that has one set. */
+static bool is_set_otherwise(const struct fp_algorithm *algorithm, const u32 *params)
+{
+	size_t size = algorithm->param_count * sizeof(u32);
+	struct fp_variant *variant;
+
+	list_for_each_entry(variant, &variants, others)
+	{
+		if (variant->algorithm == algorithm && memcmp(variant->params, params, size) &&
+		    (variant->is_registered || READ_ONCE(variant->counts.live)))
+			return true;
+	}
+	return false;
+}
+
 static int add(const struct fp_algorithm *algorithm, const char *kernel_name, const u32 *params,
 	       bool is_traced)
 {
@@ -197,6 +212,8 @@ static int add(const struct fp_algorithm *algorithm, const char *kernel_name, co
 	for (i = 0; i < algorithm->param_count; i++)
 		if (params[i] < algorithm->params[i].min || params[i] > algorithm->params[i].max)
 			return -ERANGE;
+	if (algorithm->has_one_set && is_set_otherwise(algorithm, params))
+		return -EBUSY;
 	/* A power of two is aligned to its size, as the operations want to be to a cache line. */
 	variant = kzalloc(roundup_pow_of_two(size), GFP_KERNEL);
 	if (!variant)

@@ -20,7 +20,8 @@ struct fp_algorithm {
 	u32 flags;
 	u32 (*flags_of)(const u32 *params); /* that hold with these constants (flags.h) */
 	u32 state_bytes;
-	u32 call_bytes; /* of a call in the trace */
+	u32 call_bytes;   /* of a call in the trace */
+	bool has_one_set; /* its constants are variables of its file, which all sockets share */
 };
 
 /* A set of constants that the package registers by itself. */

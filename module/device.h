@@ -28,7 +28,8 @@ struct fp_state {
 	u64 buffer;
 };
 
-/* EEXIST: the name is taken; ENOENT: no such algorithm; ERANGE: a constant out of its range. */
+/* EEXIST: the name is taken; ENOENT: no such algorithm; ERANGE: a constant out of its range;
+ * EBUSY: a file of the kernel that is registered with other constants. */
 #define FP_REGISTER _IOW('F', 1, struct fp_described)
 /* By kernel_name. */
 #define FP_UNREGISTER _IOW('F', 2, char[FP_NAME_BYTES])

@@ -13,7 +13,43 @@
 #define FP_ARGUMENTS(...) ((u64[]){__VA_ARGS__})
 #define FP_ADDRESS(pointer) ((u64)(unsigned long)(pointer))
 
+/* What a file of the kernel is called with (linux/linux_host.h). Others get facts alone. */
+#ifdef LINUX_FILE
+static void fp_hand_over(struct sock *sk, const void *sample, u32 ack, int flag)
+{
+	struct fp_socket *s = fp_find(sk);
+
+	if (s)
+		s->state.socket.call = (struct linux_call){sk, sample, ack, flag};
+}
+
+/* Where it asked for it, at the end of its call. */
+static void fp_enter_cwr(struct sock *sk)
+{
+	struct fp_socket *s = fp_find(sk);
+
+	if (!s || !s->is_live || !s->call.after.enters_cwr)
+		return;
+	s->call.after.enters_cwr = 0;
+	(tcp_enter_cwr)(sk);
+}
+
+static void fp_op_init(struct sock *sk)
+{
+	fp_make(sk);
+	fp_hand_over(sk, NULL, 0, 0);
+	fp_init(FP_ARGUMENTS(FP_ADDRESS(sk)));
+	/* tcp_dctcp.c hands sockets without ECN to operations of its own. */
+	if (inet_csk(sk)->icsk_ca_ops->init != fp_op_init)
+		fp_drop(sk);
+}
+#else
+#define fp_hand_over(sk, sample, ack, flag)
+#define fp_enter_cwr(sk)
+
 static void fp_op_init(struct sock *sk) { fp_init(FP_ARGUMENTS(FP_ADDRESS(sk))); }
+#endif
+
 static void fp_op_release(struct sock *sk) { fp_release(FP_ARGUMENTS(FP_ADDRESS(sk))); }
 static u32 fp_op_ssthresh(struct sock *sk) { return fp_ssthresh(FP_ARGUMENTS(FP_ADDRESS(sk))); }
 static u32 fp_op_undo_cwnd(struct sock *sk) { return fp_undo_cwnd(FP_ARGUMENTS(FP_ADDRESS(sk))); }
@@ -25,6 +61,14 @@ static void fp_op_set_state(struct sock *sk, u8 state)
 
 static void fp_op_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
+#ifdef LINUX_FILE
+	/* The receiving end is the file's own, and no call of the contract. */
+	if (event == CA_EVENT_ECN_NO_CE || event == CA_EVENT_ECN_IS_CE) {
+		if (fp_find(sk))
+			linux_cwnd_event(sk, event);
+		return;
+	}
+#endif
 	fp_cwnd_event(FP_ARGUMENTS(FP_ADDRESS(sk), event));
 }
 
@@ -40,27 +84,37 @@ static void fp_op_cwnd_event_tx_start(struct sock *sk)
 static void fp_op_in_ack_event(struct sock *sk, u32 flags)
 {
 	fp_in_ack_event(FP_ARGUMENTS(FP_ADDRESS(sk), flags));
+	fp_enter_cwr(sk);
 }
 #endif
 
 #if FP_WANTS_RTT
 static void fp_op_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
+	fp_hand_over(sk, sample, 0, 0);
 	fp_pkts_acked(FP_ARGUMENTS(FP_ADDRESS(sk), FP_ADDRESS(sample)));
+	fp_enter_cwr(sk);
 }
 #endif
 
 #if FP_OWNS_CWND
+static void fp_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	fp_hand_over(sk, rs, ack, flag);
+	fp_cong_control(FP_ARGUMENTS(FP_ADDRESS(sk), FP_ADDRESS(rs)));
+	fp_enter_cwr(sk);
+}
+
 static __maybe_unused void fp_op_cong_control_2(struct sock *sk, const struct rate_sample *rs)
 {
-	fp_cong_control(FP_ARGUMENTS(FP_ADDRESS(sk), FP_ADDRESS(rs)));
+	fp_control(sk, 0, 0, rs);
 }
 
 /* Since 6.10. */
 static __maybe_unused void fp_op_cong_control_4(struct sock *sk, u32 ack, int flag,
 						const struct rate_sample *rs)
 {
-	fp_op_cong_control_2(sk, rs);
+	fp_control(sk, ack, flag, rs);
 }
 
 #define FP_CONG_CONTROL                                                                            \
@@ -80,9 +134,28 @@ static u32 fp_op_sndbuf_expand(struct sock *sk)
 #else
 static void fp_op_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
+	fp_hand_over(sk, NULL, ack, 0);
 	fp_cong_avoid(FP_ARGUMENTS(FP_ADDRESS(sk), ack, acked));
+	fp_enter_cwr(sk);
 }
 #endif
+
+#ifdef LINUX_FILE
+/* Its state has another layout than the front end's (cc/linux_host.h). */
+#define FP_STATE_BYTES 0
+
+static size_t fp_op_get_info(struct sock *sk, u32 wanted, int *attribute, union tcp_cc_info *info)
+{
+	size_t bytes = 0;
+
+	rcu_read_lock();
+	if (linux_registered->get_info && fp_find(sk))
+		bytes = linux_registered->get_info(sk, wanted, attribute, info);
+	rcu_read_unlock();
+	return bytes;
+}
+#else
+#define FP_STATE_BYTES sizeof(struct FP_ALGORITHM)
 
 #define FP_VARIABLES(name) CC_VARIABLES(name)
 FP_VARIABLES(FP_ALGORITHM)
@@ -127,6 +200,7 @@ static size_t fp_op_get_info(struct sock *sk, u32 wanted, int *attribute, union 
 	*attribute = INET_DIAG_BBRINFO;
 	return sizeof(info->bbr);
 }
+#endif
 
 static const struct tcp_congestion_ops fp_ops = {
     .owner = THIS_MODULE,
@@ -165,7 +239,7 @@ static const struct fp_param fp_params[] = {FP_CC(_PARAMS)(FP_PARAM){}};
 
 /* Places in fp_params. */
 #define FP_PARAM_PLACE(name, ...) FP_PASTE(fp_param_, name),
-enum { FP_CC(_PARAMS)(FP_PARAM_PLACE) };
+enum { FP_CC(_PARAMS)(FP_PARAM_PLACE) fp_param_places };
 
 extern const struct fp_algorithm FP_PASTE(fp_algorithm_, FP_ALGORITHM);
 const struct fp_algorithm FP_PASTE(fp_algorithm_, FP_ALGORITHM) = {
@@ -175,8 +249,11 @@ const struct fp_algorithm FP_PASTE(fp_algorithm_, FP_ALGORITHM) = {
     .param_count = ARRAY_SIZE(fp_params) - 1,
     .flags = FP_FLAGS,
     .flags_of = fp_flags_of,
-    .state_bytes = sizeof(struct FP_ALGORITHM),
+    .state_bytes = FP_STATE_BYTES,
     .call_bytes = sizeof(struct fp_call),
+#ifdef LINUX_FILE
+    .has_one_set = true,
+#endif
 };
 
 #endif

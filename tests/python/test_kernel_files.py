@@ -154,9 +154,9 @@ def test_the_source_of_a_kernel_comes_from_the_suite_that_has_it(
         kernel_sources.fetch("6.6")
 
 
-def test_kernels_refuse_it_and_name_their_own_module(tmp_path: Path) -> None:
+def test_as_ebpf_it_is_refused_with_the_form_that_runs(tmp_path: Path) -> None:
     source = external.read(imported(plain(tmp_path)))
-    with pytest.raises(UserError, match=r"runs in the simulator alone; kernels have the module"):
+    with pytest.raises(UserError, match=r"no eBPF; in a kernel it runs as a module: --cc-form"):
         external.compile_bpf(source)
 
 

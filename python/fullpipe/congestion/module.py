@@ -146,7 +146,7 @@ def _cached(package: Path, tree: Path) -> Path:
 def _write(sets: Sequence[CcSet], folder: Path, for_dkms: bool) -> None:
     for name in ("module", "cc", "bpf"):
         (folder / name).mkdir(parents=True)
-    for path in sorted(shipped("module").iterdir()):
+    for path in sorted(shipped("module").glob("*.[ch]")):
         shutil.copy(path, folder / "module")
     for path in (*shipped("cc").glob("*.h"), *(shipped("cc") / name for name in _LICENSES)):
         shutil.copy(path, folder / "cc")
@@ -181,6 +181,9 @@ def _sources(algorithm: str, folder: Path) -> tuple[str, str]:
         place = folder / "user" / source.name / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, encoding="utf-8")
+    if source.is_kernels:
+        for path in shipped("module").glob("linux/*.h"):
+            shutil.copy(path, folder / "user" / source.name)
     return source.name, f"user/{source.name}/{source.main}"
 
 

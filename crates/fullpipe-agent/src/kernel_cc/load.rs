@@ -194,7 +194,7 @@ impl Loaded {
     }
 
     /// The algorithm's state of a socket of this process, in C's layout; `None` if another algorithm
-    /// controls it. One system call. The kernel may be writing it meanwhile: on several processors
+    /// controls it, or it is a file of the kernel in the module. One system call. The kernel may be writing it meanwhile: on several processors
     /// values can be of two consecutive calls.
     pub(crate) fn state(&mut self, socket: BorrowedFd<'_>) -> Result<Option<&[u8]>, String> {
         let key = socket.as_raw_fd().to_ne_bytes();
@@ -205,7 +205,10 @@ impl Loaded {
                 .map_err(|error| {
                     format!("state of a socket under {}: {error}", self.kernel_name)
                 })?,
-            Form::Module(device) => device.state(socket, &mut self.value)? == self.state_bytes,
+            Form::Module(device) => {
+                let bytes = device.state(socket, &mut self.value)?;
+                bytes > 0 && bytes == self.state_bytes
+            }
         };
         let state = self.value.get(..self.state_bytes);
         let state = state.ok_or("the eBPF object's state is larger than its socket's")?;

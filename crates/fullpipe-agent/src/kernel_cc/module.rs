@@ -147,6 +147,10 @@ impl Device {
                  (rmmod {NAME}), or build it with {algorithm}",
                 params.len()
             )),
+            Err(Errno::EBUSY) => Err(format!(
+                "{kernel_name}: a file of the Linux kernel has one set of constants at a time, and \
+                 {algorithm} is registered with others"
+            )),
             Err(Errno::ERANGE) => Err(format!("{kernel_name}: a constant is out of its range")),
             Err(error) => Err(format!(
                 "{kernel_name} cannot be registered: {}",

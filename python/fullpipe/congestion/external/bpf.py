@@ -41,8 +41,8 @@ def compile_bpf(source: Source) -> Path:
     if it cannot be compiled."""
     if source.is_kernels:
         raise UserError(
-            f"{source.path}: a file of the Linux kernel runs in the simulator alone; kernels have "
-            "the module itself, such as kernel:illinois"
+            f"{source.path}: a file of the Linux kernel is no eBPF; in a kernel it runs as a "
+            "module: --cc-form module, --machine uml, or `kernel load --as module`"
         )
     clang = shutil.which(os.environ.get("CLANG", "clang"))
     if clang is None:

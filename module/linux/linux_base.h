@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
+/*
+ * linux_base.h - what a file of the kernel's net/ipv4 does as a module of its own, and must leave
+ * to the module that carries it here: its start, its parameters, what it exports, logs and random
+ * numbers. All else it finds in the kernel's headers. It stands in a package where cc/linux_base.h
+ * stands in the simulator, so that the same file is included by the same text, which
+ * `fullpipe cc import` wrote. It must not know TCP.
+ */
+#ifndef FULLPIPE_MODULE_LINUX_BASE_H
+#define FULLPIPE_MODULE_LINUX_BASE_H
+
+/* All that files include, before names change their meaning. */
+#include <linux/btf.h>
+#include <linux/btf_ids.h>
+#include <linux/inet_diag.h>
+#include <linux/module.h>
+#include <linux/net.h>
+#include <linux/percpu.h>
+#include <linux/prandom.h>
+#include <linux/printk.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/sysctl.h>
+#include <net/net_namespace.h>
+#include <net/tcp.h>
+
+/* The module's parameters are those of the set (set.h); its start runs before every call. */
+#undef module_param
+#undef module_param_named
+#undef module_param_array
+#undef module_param_array_named
+#undef module_param_string
+#undef module_param_cb
+#undef MODULE_PARM_DESC
+#undef MODULE_VERSION
+#undef MODULE_ALIAS
+#define module_param(...)
+#define module_param_named(...)
+#define module_param_array(...)
+#define module_param_array_named(...)
+#define module_param_string(...)
+#define module_param_cb(...)
+#define MODULE_PARM_DESC(...)
+#define MODULE_VERSION(...)
+#define MODULE_ALIAS(...)
+#undef module_init
+#undef module_exit
+#undef late_initcall
+#undef subsys_initcall
+#undef fs_initcall
+#undef device_initcall
+#define module_init(...)
+#define module_exit(...)
+#define late_initcall(...)
+#define subsys_initcall(...)
+#define fs_initcall(...)
+#define device_initcall(...)
+#undef __init
+#undef __exit
+#undef __initdata
+#undef __ro_after_init
+#define __init __maybe_unused
+#define __exit __maybe_unused
+#define __initdata
+#define __ro_after_init
+/* The kernel's own module may be loaded beside it. */
+#undef EXPORT_SYMBOL
+#undef EXPORT_SYMBOL_GPL
+#define EXPORT_SYMBOL(...)
+#define EXPORT_SYMBOL_GPL(...)
+
+/* No eBPF program calls it, nor does anybody set its sysctls. */
+#undef BTF_SET_START
+#undef BTF_SET_END
+#undef BTF_SET8_START
+#undef BTF_SET8_END
+#undef BTF_KFUNCS_START
+#undef BTF_KFUNCS_END
+#undef BTF_ID
+#undef BTF_ID_FLAGS
+#define BTF_SET_START(name) static struct btf_id_set __maybe_unused name;
+#define BTF_SET_END(name)
+#define BTF_SET8_START(name) static struct btf_id_set8 __maybe_unused name;
+#define BTF_SET8_END(name)
+#define BTF_KFUNCS_START(name) static struct btf_id_set8 __maybe_unused name;
+#define BTF_KFUNCS_END(name)
+#define BTF_ID(...)
+#define BTF_ID_FLAGS(...)
+#define register_btf_kfunc_id_set(type, set) ((void)(set), 0)
+#undef register_net_sysctl
+#define register_net_sysctl(...) ((struct ctl_table_header *)1)
+#define unregister_net_sysctl_table(header) ((void)(header))
+
+/* Its start would print at every call. */
+#undef printk
+#undef pr_err
+#undef pr_warn
+#undef pr_notice
+#undef pr_info
+#undef pr_debug
+#define printk(...) no_printk(__VA_ARGS__)
+#define pr_err(...) no_printk(__VA_ARGS__)
+#define pr_warn(...) no_printk(__VA_ARGS__)
+#define pr_notice(...) no_printk(__VA_ARGS__)
+#define pr_info(...) no_printk(__VA_ARGS__)
+#define pr_debug(...) no_printk(__VA_ARGS__)
+
+/* The connection's stream of cc/linux_base.h, so that a replay draws the same numbers. A call holds
+ * its processor (linux_host.h), so each has one connection at a time. */
+static DEFINE_PER_CPU(u64 *, linux_random);
+
+static __maybe_unused u64 linux_draw(void)
+{
+	u64 x = *this_cpu_read(linux_random) += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+static __maybe_unused void linux_draw_bytes(void *to, size_t count)
+{
+	u8 *byte = to;
+
+	while (count--)
+		*byte++ = linux_draw() >> 56;
+}
+#define linux_draw_below(ceiling) ((u32)((u64)(u32)(linux_draw() >> 32) * (ceiling) >> 32))
+#undef get_random_u64
+#undef get_random_u32
+#undef get_random_u16
+#undef get_random_u8
+#undef get_random_long
+#undef get_random_int
+#undef get_random_u32_below
+#undef get_random_u32_above
+#undef get_random_u32_inclusive
+#undef get_random_bytes
+#undef prandom_u32
+#undef prandom_u32_max
+#undef prandom_bytes
+#define get_random_u64() linux_draw()
+#define get_random_u32() ((u32)(linux_draw() >> 32))
+#define get_random_u16() ((u16)(linux_draw() >> 48))
+#define get_random_u8() ((u8)(linux_draw() >> 56))
+#define get_random_long() ((unsigned long)linux_draw())
+#define get_random_int() get_random_u32()
+#define get_random_u32_below(ceiling) linux_draw_below(ceiling)
+#define get_random_u32_above(floor) ((floor) + 1 + linux_draw_below(U32_MAX - (floor)))
+#define get_random_u32_inclusive(low, high) ((low) + linux_draw_below((high) - (low) + 1))
+#define get_random_bytes(to, count) linux_draw_bytes(to, count)
+#define prandom_u32() get_random_u32()
+#define prandom_u32_max(ceiling) linux_draw_below(ceiling)
+#define prandom_bytes(to, count) linux_draw_bytes(to, count)
+
+#endif
