@@ -211,3 +211,26 @@ def test_each_step_is_named_before_it_is_made_and_a_kernel_that_refuses_is_asked
     monkeypatch.setattr(check, "_loads", refuse)
     (*_, last) = check.check(str(tmp_path / "mine.h"), ["6.1"])
     assert last.name.startswith("this kernel")
+
+
+def test_without_clang_the_step_for_kernels_is_not_run_and_nothing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLANG", "no-such-clang")
+    file = write_new("mine", "reno", tmp_path)
+    steps = {step.name: step for step in check.check(str(file), [], seeds=1)}
+    last = steps["compiles for eBPF"]
+    assert last.holds is None and "apt-get install clang libbpf-dev" in last.words
+    assert [*steps][-1] == last.name
+    assert all(step.holds is not False for step in steps.values())
+
+
+def test_a_file_that_is_not_there_is_bad_input_and_no_failed_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fullpipe", "cc", "check", str(tmp_path / "none.h")])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    assert "none.h: cannot be read" in said.err and not said.out

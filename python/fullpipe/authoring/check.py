@@ -130,7 +130,7 @@ def machine_for(release: str) -> None:
 def _step(name: str, ask: Callable[[], str]) -> Step:
     try:
         return Step(name, True, ask())
-    except external.NoSanitizersError as error:
+    except (external.NoSanitizersError, external.NoClangError) as error:
         return Step(name, None, str(error))
     except (UserError, RunError) as error:
         return Step(name, False, str(error))

@@ -178,6 +178,7 @@ def check(
     from fullpipe.authoring.check import machine_for
     from fullpipe.congestion.external import is_file_name
     from fullpipe.congestion.external.classes import is_class_name
+    from fullpipe.congestion.external.source import read_text
 
     if "[" in file:
         raise UserError(f"{file}: checks take the file alone; leave out [...]")
@@ -185,6 +186,7 @@ def check(
         raise UserError(f"{file}: name a file, such as ./{file}.h")
     if is_class_name(file):
         raise UserError(f"{file}: checks are for files of C; a class runs in the simulator alone")
+    read_text(Path(file), "a file of C")
     releases = [name.strip() for name in (kernels or "").split(",") if name.strip()]
     for release in releases:
         machine_for(release)

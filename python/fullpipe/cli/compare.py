@@ -214,7 +214,10 @@ def _groups(
     if harm_to is None:
         return {label: [flow] for label, flow in each.items()}
     others = {"cc": harm_to, "count": flows, "name": OTHERS}
-    label = choose(harm_to, {}).name
+    try:
+        label = choose(harm_to, {}).name
+    except UserError as error:
+        raise UserError(f"--harm-to: {error}") from None
     beside = {f"{name} beside {label}": [flow, others] for name, flow in each.items()}
     return {**beside, _alone(harm_to): [others]}
 
@@ -263,7 +266,10 @@ def _notes(seeds: list[int], is_tested: bool) -> str:
 def _harm_note(harm_to: str, flows: int) -> str:
     from fullpipe.congestion.registry import choose
 
-    label = choose(harm_to, {}).name
+    try:
+        label = choose(harm_to, {}).name
+    except UserError as error:
+        raise UserError(f"--harm-to: {error}") from None
     victims = f"{flows} flows" if flows > 1 else "the flow"
     return (
         f"harm to {victims} of {label}: share of goodput that the others take away, share of\n"

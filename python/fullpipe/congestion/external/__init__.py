@@ -22,7 +22,7 @@ from fullpipe.congestion.external.source import (
 )
 
 if TYPE_CHECKING:
-    from fullpipe.congestion.external.bpf import bpf_object, compile_bpf
+    from fullpipe.congestion.external.bpf import NoClangError, bpf_object, compile_bpf
     from fullpipe.congestion.external.contained import Listener, unpacked
     from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
     from fullpipe.congestion.external.native import ask, describe, load, load_here, warnings
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTRACT_VERSION",
     "Listener",
+    "NoClangError",
     "NoSanitizersError",
     "Source",
     "ask",
@@ -53,7 +54,7 @@ __all__ = [
 
 #: Module -> names that only commands with a file use, loaded at their first use (PEP 562).
 _LAZY = {
-    "bpf": ["bpf_object", "compile_bpf"],
+    "bpf": ["NoClangError", "bpf_object", "compile_bpf"],
     "contained": ["Listener", "unpacked"],
     "fuzzing": ["NoSanitizersError", "fuzz"],
     "native": ["ask", "describe", "load", "load_here", "warnings"],

@@ -23,6 +23,10 @@ _SIGNED_DIVISION = re.compile(
 )
 
 
+class NoClangError(UserError):
+    """No compiler for eBPF is installed, so the file could not be compiled for kernels."""
+
+
 def bpf_object(identity: str) -> Path:
     """The eBPF object of an algorithm of a plan that came from a file. Raises UserError if it
     cannot be compiled, with the user's line."""
@@ -38,7 +42,7 @@ def bpf_object(identity: str) -> Path:
 
 def compile_bpf(source: Source) -> Path:
     """Compiles the source as bpf/build.sh does, even if it is in the cache. Raises UserError
-    if it cannot be compiled."""
+    if it cannot be compiled, NoClangError if there is no compiler."""
     if source.is_kernels:
         raise UserError(
             f"{source.path}: a file of the Linux kernel is no eBPF; in a kernel it runs as a "
@@ -46,7 +50,7 @@ def compile_bpf(source: Source) -> Path:
         )
     clang = shutil.which(os.environ.get("CLANG", "clang"))
     if clang is None:
-        raise UserError(
+        raise NoClangError(
             "a congestion control in a file needs clang and libbpf's headers for the kernel: "
             "apt-get install clang libbpf-dev linux-libc-dev"
         )
@@ -64,7 +68,7 @@ def compile_bpf(source: Source) -> Path:
             checked = preprocess(source, command, glue / "algorithm.bpf.c", place, headers)
         except UserError as error:
             if "bpf/bpf_helpers.h" in str(error):
-                raise UserError(
+                raise NoClangError(
                     "libbpf's headers are missing: apt-get install libbpf-dev"
                 ) from None
             raise
