@@ -21,7 +21,7 @@ from markupsafe import Markup
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fullpipe.base.writing import atomic_file
 from fullpipe.plots import style
@@ -254,6 +254,19 @@ def _draw(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None
         axes.set_ylim(len(plot.rows) - 0.5, -0.5)
         axes.set_xlim(left=0)
     _x_axis(axes, plot)
+    if plot.log_x == 10 and not plot.x_ticks:
+        _decades(axes.xaxis)
+    if plot.log_y:
+        _decades(axes.yaxis)
+
+
+def _decades(axis: Any) -> None:
+    """Plain numbers at 1, 2 and 5 of each decade, of many decades only at 1; Matplotlib's own are
+    powers of ten, of which a narrow range has one or none."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high <= 200 * low else (1,), numticks=20))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _x_axis(axes: Any, plot: Plot) -> None:
