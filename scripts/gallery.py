@@ -122,7 +122,7 @@ ENTRIES = {
     "busy-receiver": Entry(
         "A busy receiver", "throughput",
         "A receiver whose processor has little to spare at 10 Gbit/s.",
-        "The two flows drift apart after 3.5 s.",
+        "The two flows part at 3.5 s and meet again at 4.5 s.",
     ),
     "short-flows": Entry(
         "Short flows", "queue",
