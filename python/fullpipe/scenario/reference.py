@@ -204,7 +204,7 @@ def _keys(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
 
 def _table(model: type[BaseModel], prefix: str) -> str:
     lines = [
-        "| key | type | default | range | engines | description | example |",
+        "| key | type | default | range | engines | example | description |",
         "|---|---|---|---|---|---|---|",
     ]
     notes = []
@@ -216,7 +216,7 @@ def _table(model: type[BaseModel], prefix: str) -> str:
             notes.append(_filled(f"More on `{name}`: {note}."))
         cells = [
             f"`{name}`", type_name, _default(field), limits, _engines(key),
-            description, f"`{name} = {_toml(_example(key, field))}`",
+            f"`{name} = {_toml(_example(key, field))}`", description,
         ]  # fmt: skip
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(["\n".join(lines) + "\n", *notes])

@@ -48,7 +48,7 @@ function drawFigure(box, figure) {
   const below = ROW_PX * legendRows(figure.data, box.clientWidth), right = figure.layout.yaxis2 ? 62 : 12;
   const layout = {
     ...figure.layout, height: 300 + below, margin: { l: 60, r: right, t: 12, b: 54 + below },
-    legend: { orientation: "h", xref: "container", x: 0, yref: "container", y: 0, yanchor: "bottom" },
+    legend: { orientation: "h", xref: "container", x: 0, yref: "container", y: 0, yanchor: "bottom", maxheight: below + 8 },
   };
   return Plotly.react(box, figure.data, layout, { displaylogo: false, responsive: true, displayModeBar: false });
 }
