@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,14 @@ def test_the_page_holds_every_figure_with_its_command_and_loads_nothing(store: S
     assert "needs a tunnel" in text
     assert "<svg" in text
     assert "src=" not in text and "<script" not in text and "http" not in text
+
+
+def test_a_page_has_an_overview_of_several_items_and_no_empty_section(store: Store) -> None:
+    one = card_page(_card(store, "cubic", "5.1.3", against="reno"))
+    assert "Overview" not in one and "<polyline" not in one and "Not run" not in one
+    two = card_page(_card(store, "cubic", "5.1.2", "5.1.3", against="reno"))
+    lines = re.findall(r'<polyline points="([^"]*)"', two)
+    assert "Overview" in two and [len(line.split()) for line in lines] == [2, 2]
 
 
 def test_every_item_of_rfc_9743_is_there_and_has_a_measure_or_a_reason() -> None:

@@ -45,16 +45,17 @@ def card_page(
 
 
 def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
-    """Parallel coordinates: an axis an item, with a line for each tolerance."""
+    """Parallel coordinates: an axis an item, with a line for each tolerance; nothing for one item,
+    whose lines would be points."""
     axes = [
         (item["id"], item["measures"][0])
         for item in card["items"]
         if item["measures"] and item["measures"][0]["better"]
     ]
-    if not axes:
+    if len(axes) < 2:
         return ""
     left, right = 30.0, _WIDTH - 30.0
-    step = (right - left) / max(len(axes) - 1, 1)
+    step = (right - left) / (len(axes) - 1)
     parts = [
         f'<svg class="overview drawn" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
         'aria-label="overview">'
