@@ -339,7 +339,8 @@ def report(
     _write(out, verdicts_page(judged, chosen.catalogue))
     if claims is not None:
         where = "" if chosen.catalogue is None else _shown(chosen.catalogue)
-        _write(claims, claims_page(judged, note, where, _shown(claims)))
+        names = chosen.names or ()
+        _write(claims, claims_page(judged, note, where, _shown(claims), names))
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
         message(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")

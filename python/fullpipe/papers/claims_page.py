@@ -15,8 +15,8 @@ _HEAD = """# {heading}
 Generated, never edited by hand:
 
 ```
-fullpipe experiment run --all{options}
-fullpipe experiment report --all --claims {page}
+fullpipe experiment run {which}{options}
+fullpipe experiment report {which} --claims {page}
 ```
 
 Papers are named by the citation keys of [papers.md](../background/papers.md). Claims on points
@@ -38,13 +38,19 @@ KINDS = {"printed": "claims of the papers", "implied": "implied by them", "targe
 
 
 def claims_page(
-    judged: Sequence[EntryVerdicts], note: str = "", catalogue: str = "", page: str = ""
+    judged: Sequence[EntryVerdicts],
+    note: str = "",
+    catalogue: str = "",
+    page: str = "",
+    names: Sequence[str] = (),
 ) -> str:
     """The page's text. `note`: a line that the results do not tell, such as the build. `catalogue`:
-    the folder of the entries, `page` the file, for the commands in its head. Comparisons of engines
-    with missing runs are left out; they have a page of their own."""
+    the folder of the entries, `page` the file, `names` those of the entries unless it has all, for
+    the commands in its head. Comparisons of engines with missing runs are left out; they have a
+    page of their own."""
     head = _HEAD.format(
         heading="Published measurements" if catalogue else "Claims and verdicts",
+        which=" ".join(names) or "--all",
         options=f" --catalogue {catalogue}" if catalogue else " --confirm",
         page=page + (f" --catalogue {catalogue}" if catalogue else ""),
     )
