@@ -11,12 +11,13 @@ controlled at 0.05. The half-width of the interval is the difference that could 
 
 Usage, from the checkout:
 
-    bench_map.py measure DIR [--cells 300] [--seed 31] [--budget SECONDS]
-    bench_map.py page DIR
+    bench_map.py measure DIR [--draw wide] [--cells 300] [--seed 31] [--runs 8,4] [--budget SECONDS]
+    bench_map.py page DIR [--draw wide] [--runs 8,4]
 
 `measure` continues where it was stopped, a cell at a time. `page` prints the tables of
 docs/evidence/map.md, and writes the regions that verdicts and reports go by
-(python/fullpipe/regime/map.json); regions of other sources stay as they are.
+(python/fullpipe/regime/map.json); those of the other draw and of other sources stay as they are.
+The draw `wide` is of FIFOs with up to 20 flows and 16 BDP.
 """
 
 from __future__ import annotations
@@ -41,8 +42,6 @@ from fullpipe.regime.regions import Facts, Limits, Map, Metric, Region, the_map
 from fullpipe.statistics.distributions import rejected
 
 ALGORITHMS = ("reno", "cubic", "bbr1", "bbr2", "bbr3", "bbrnplus")
-#: Half of the cells have a FIFO, since its buffer is one more dimension.
-DISCIPLINES = ("fifo",) * 5 + ("codel", "fq_codel", "fq", "pie", "cake")
 METRICS = {
     "share": "share('own')",
     "delay": "queue_delay_rttmin('median')",
@@ -54,24 +53,43 @@ TITLES = {
     "share": "share", "delay": "median queue, RTTmin", "utilisation": "utilisation",
     "loss": "loss", "retransmissions": "sent again",
 }  # fmt: skip
-SIM_SEEDS, KERNEL_SEEDS = 8, 4
 DURATION_S, WARMUP_S = 15, 5
 RATE = 0.05
-#: What is drawn: logarithmically uniform, loss and jitter only in some cells; at most so many flows
-#: of each of two algorithms.
-RATE_MBPS, RTT_MS, BUFFER_BDP = (2.0, 100.0), (5.0, 200.0), (0.1, 8.0)
-LOSS, JITTER_MS = (1e-4, 0.03), (0.3, 5.0)
-OF_EACH = 4
+#: What every draw spans, logarithmically uniform; loss and jitter only in some cells.
+RATE_MBPS, RTT_MS, LOSS, JITTER_MS = (2.0, 100.0), (5.0, 200.0), (1e-4, 0.03), (0.3, 5.0)
 SOURCE = "docs/evidence/map.md"
 MAP = Path(fullpipe.__file__).parent / "regime" / "map.json"
-#: The regions of scenarios: what error to expect depends on the queue most.
-QUEUES: dict[str, tuple[tuple[str, ...], tuple[float, float] | None]] = {
-    "FIFO from 2 BDP on": (("fifo",), (2, BUFFER_BDP[1])),
-    "FIFO of 0.5 to 2 BDP": (("fifo",), (0.5, 2)),
-    "FIFO below 0.5 BDP": (("fifo",), (BUFFER_BDP[0], 0.5)),
-    "CoDel, PIE": (("codel", "pie"), None),
-    "FQ-CoDel, fq, CAKE": (("fq_codel", "fq", "cake"), None),
-}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn beside that: a discipline with equal chances, the BDPs of a FIFO's buffer, at
+    most `of_each` flows of each of two algorithms. `queues`: its regions, since what error to
+    expect depends on the queue most, with their disciplines and BDPs."""
+
+    disciplines: tuple[str, ...]
+    buffer_bdp: tuple[float, float]
+    of_each: int
+    queues: dict[str, tuple[tuple[str, ...], tuple[float, float] | None]]
+
+
+DRAWS = {
+    # Half of the cells have a FIFO, since its buffer is one more dimension.
+    "usual": Draw(
+        ("fifo",) * 5 + ("codel", "fq_codel", "fq", "pie", "cake"), (0.1, 8), 4,
+        {
+            "FIFO from 2 BDP on": (("fifo",), (2, 8)),
+            "FIFO of 0.5 to 2 BDP": (("fifo",), (0.5, 2)),
+            "FIFO below 0.5 BDP": (("fifo",), (0.1, 0.5)),
+            "CoDel, PIE": (("codel", "pie"), None),
+            "FQ-CoDel, fq, CAKE": (("fq_codel", "fq", "cake"), None),
+        },
+    ),
+    "wide": Draw(
+        ("fifo",), (0.5, 16), 10, {"FIFO with up to 20 flows and 16 BDP": (("fifo",), (0.5, 16))}
+    ),
+}  # fmt: skip
+USUAL = DRAWS["usual"]
 #: The metrics' names in the map.
 NAMES: dict[str, Metric] = {
     "share": "share", "delay": "queue_rttmin", "utilisation": "utilisation", "loss": "loss",
@@ -79,13 +97,13 @@ NAMES: dict[str, Metric] = {
 }  # fmt: skip
 
 
-def cells(number: int, seed: int) -> list[dict[str, Any]]:
+def cells(number: int, seed: int, draw: Draw = USUAL) -> list[dict[str, Any]]:
     """So many cells; the first of more are the same."""
     random = np.random.default_rng(seed)
-    return [drawn(random) for _ in range(number)]
+    return [drawn(random, draw) for _ in range(number)]
 
 
-def drawn(random: np.random.Generator) -> dict[str, Any]:
+def drawn(random: np.random.Generator, draw: Draw = USUAL) -> dict[str, Any]:
     """A cell."""
 
     def between(bounds: tuple[float, float]) -> float:
@@ -96,11 +114,11 @@ def drawn(random: np.random.Generator) -> dict[str, Any]:
     own, other = (str(random.choice(ALGORITHMS)) for _ in range(2))
     cell: dict[str, Any] = {
         "rate_mbps": between(RATE_MBPS), "rtt_ms": between(RTT_MS),
-        "qdisc": str(random.choice(DISCIPLINES)), "buffer_bdp": between(BUFFER_BDP),
+        "qdisc": str(random.choice(draw.disciplines)), "buffer_bdp": between(draw.buffer_bdp),
         "loss": between(LOSS), "jitter_ms": between(JITTER_MS),
         "own": own, "other": other,
-        "own_flows": int(random.integers(1, OF_EACH + 1)),
-        "other_flows": int(random.integers(0, OF_EACH + 1)),
+        "own_flows": int(random.integers(1, draw.of_each + 1)),
+        "other_flows": int(random.integers(0, draw.of_each + 1)),
     }  # fmt: skip
     has_loss, has_jitter = random.random(2) < (0.4, 0.2)
     cell["loss"] *= bool(has_loss)
@@ -134,10 +152,10 @@ def measure_cells(options: argparse.Namespace) -> None:
     begin_s = time.monotonic()
     host = {"cc_facts": "google", "tcp": "6.12.117"}
     engines = (
-        ("vm", KERNEL_SEEDS, {"kernel": "6.12", "machine": "uml"}, {}),
-        ("sim", SIM_SEEDS, {}, {"host": host}),
+        ("vm", options.runs[1], {"kernel": "6.12", "machine": "uml"}, {}),
+        ("sim", options.runs[0], {}, {"host": host}),
     )
-    chosen = cells(options.cells, options.seed)
+    chosen = cells(options.cells, options.seed, DRAWS[options.draw])
     for place, cell in enumerate(chosen):
         if options.budget and time.monotonic() - begin_s > options.budget:
             break
@@ -165,13 +183,13 @@ class Difference:
     p: float
 
 
-def differences(folder: Path) -> list[Difference]:
-    """Of all cells that both engines have run as often as asked."""
+def differences(folder: Path, seeds: tuple[int, int]) -> list[Difference]:
+    """Of all cells that simulator and kernel have run so often."""
     files = [lines_of(folder / name) for name in ("sim.jsonl", "vm.jsonl")]
     found = []
     for label in dict.fromkeys(line["cell"] for line in files[1]):
         runs = [[line for line in lines if line["cell"] == label] for lines in files]
-        if [len(one) for one in runs] != [SIM_SEEDS, KERNEL_SEEDS]:
+        if tuple(len(one) for one in runs) != seeds:
             continue
         cell = json.loads(label)
         for metric in METRICS:
@@ -199,12 +217,12 @@ def difference(
     return Difference(cell, metric, mean, error, half, p)
 
 
-def limits_of(queue: str) -> Limits:
+def limits_of(queue: str, draw: Draw = USUAL) -> Limits:
     """What is drawn of a region's cells."""
-    qdiscs, buffer_bdp = QUEUES[queue]
+    qdiscs, buffer_bdp = draw.queues[queue]
     return Limits(
         qdiscs=qdiscs, buffer_bdp=buffer_bdp, rate_mbps=RATE_MBPS, rtt_ms=RTT_MS,
-        loss=(0, LOSS[1]), jitter_ms=(0, JITTER_MS[1]), flows=(1, 2 * OF_EACH),
+        loss=(0, LOSS[1]), jitter_ms=(0, JITTER_MS[1]), flows=(1, 2 * draw.of_each),
         algorithms=tuple(dict.fromkeys(cc_sets()[name].algorithm for name in ALGORITHMS)),
     )  # fmt: skip
 
@@ -220,20 +238,14 @@ def facts_of(cell: Mapping[str, Any]) -> Facts:
     )  # fmt: skip
 
 
-def queue_of(cell: Mapping[str, Any]) -> str:
+def queue_of(cell: Mapping[str, Any], draw: Draw = USUAL) -> str:
     """The region of a cell."""
     facts = facts_of(cell)
-    return next(queue for queue in QUEUES if not limits_of(queue).lacks(facts))
+    return next(queue for queue in draw.queues if not limits_of(queue, draw).lacks(facts))
 
 
-def _is_of(queue: str) -> Callable[[Mapping[str, Any]], bool]:
-    return lambda cell: queue_of(cell) == queue
-
-
-#: Rows of the page: the regions, and one property each, so that a cell is in several.
+#: Further rows of the page, by one property each, so that a cell is in several.
 ROWS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
-    "all": lambda _: True,
-    **{queue: _is_of(queue) for queue in QUEUES},
     "no random loss": lambda c: not c["loss"],
     "random loss below 0.3 %": lambda c: 0 < c["loss"] < 0.003,
     "random loss from 0.3 % on": lambda c: c["loss"] >= 0.003,
@@ -247,7 +259,7 @@ ROWS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
     "BBR's family among them": lambda c: _has_bbr(c),
     "one flow": lambda c: c["own_flows"] + c["other_flows"] == 1,
     "2 or 3 flows": lambda c: 2 <= c["own_flows"] + c["other_flows"] <= 3,
-    "4 to 8 flows": lambda c: c["own_flows"] + c["other_flows"] >= 4,
+    "4 flows and more": lambda c: c["own_flows"] + c["other_flows"] >= 4,
 }
 
 
@@ -258,7 +270,8 @@ def _has_bbr(cell: Mapping[str, Any]) -> bool:
 
 def page(options: argparse.Namespace) -> None:
     """Prints the page's tables, and writes the map."""
-    found = differences(options.folder)
+    draw = DRAWS[options.draw]
+    found = differences(options.folder, options.runs)
     out = [bool(one) for one in rejected([one.p for one in found], RATE)]
     apart = {id(one): is_out for one, is_out in zip(found, out, strict=True)}
     all_cells = {json.dumps(one.cell) for one in found}
@@ -274,24 +287,30 @@ def page(options: argparse.Namespace) -> None:
         f"({1 - len(large) / len(all_cells):.1%} are not told apart).\n"
     )
     _score(found, apart)
-    _rows(found, apart)
+    _rows(found, apart, draw)
     _farthest(found, apart)
-    others = [one for one in the_map().regions if one.source != SOURCE]
-    regions = [region_of(queue, found, apart) for queue in QUEUES]
-    made = Map(kernel=the_map().kernel, regions=(*regions, *others))
+    regions = {one.name: one for one in the_map().regions}
+    regions |= {queue: region_of(queue, found, apart, draw) for queue in draw.queues}
+    # A scenario belongs to the first that holds it: those of the usual draw, then of the other.
+    names = dict.fromkeys(name for one in DRAWS.values() for name in one.queues) | regions
+    made = Map(
+        kernel=the_map().kernel, regions=tuple(regions[name] for name in names if name in regions)
+    )
     MAP.write_text(made.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
-def region_of(queue: str, found: Sequence[Difference], apart: Mapping[int, bool]) -> Region:
+def region_of(
+    queue: str, found: Sequence[Difference], apart: Mapping[int, bool], draw: Draw = USUAL
+) -> Region:
     """A region of the map."""
-    ones = [one for one in found if queue_of(one.cell) == queue]
+    ones = [one for one in found if queue_of(one.cell, draw) == queue]
     differences = {}
     for metric, name in NAMES.items():
         sizes = [abs(one.mean) for one in ones if one.metric == metric]
         mean, bound = (round(float(f), 4) for f in (np.mean(sizes), np.quantile(sizes, 0.9)))
         differences[name] = MeanDifference(mean=mean, nine_in_ten=bound)
     return Region(
-        name=queue, source=SOURCE, limits=limits_of(queue), differences=differences,
+        name=queue, source=SOURCE, limits=limits_of(queue, draw), differences=differences,
         cells=len({json.dumps(one.cell) for one in ones}),
         told_apart=len({json.dumps(one.cell) for one in ones if apart[id(one)]}),
     )  # fmt: skip
@@ -313,11 +332,13 @@ def _score(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
     print()
 
 
-def _rows(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
+def _rows(found: Sequence[Difference], apart: Mapping[int, bool], draw: Draw) -> None:
     print(f"| region | cells | {' | '.join(TITLES[m] for m in METRICS)} | told apart |")
     print(f"|---|---:|{'---:|' * (len(METRICS) + 1)}")
-    for name, is_in in ROWS.items():
-        ones = [one for one in found if is_in(one.cell)]
+    parts = {"all": found}
+    parts |= {q: [one for one in found if queue_of(one.cell, draw) == q] for q in draw.queues}
+    parts |= {name: [one for one in found if is_in(one.cell)] for name, is_in in ROWS.items()}
+    for name, ones in parts.items():
         if not ones:
             continue
         number = len({json.dumps(one.cell) for one in ones})
@@ -357,6 +378,11 @@ def words_of(cell: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
+def _two(text: str) -> tuple[int, int]:
+    sim, kernel = (int(one) for one in text.split(","))
+    return sim, kernel
+
+
 def main() -> None:
     """Does one of both."""
     parser = argparse.ArgumentParser(
@@ -372,6 +398,11 @@ def main() -> None:
     verb = verbs.add_parser("page")
     verb.add_argument("folder", type=Path)
     verb.set_defaults(do=page)
+    for verb in verbs.choices.values():
+        verb.add_argument("--draw", choices=DRAWS, default="usual")
+        verb.add_argument(
+            "--runs", type=_two, default=(8, 4), help="of simulator and kernel, of each cell"
+        )
     options = parser.parse_args()
     options.do(options)
 

@@ -43,7 +43,7 @@ def beyond(scenario: Scenario) -> str:
     ]
     if not lacks:
         return f"qdisc {facts.qdisc}"
-    fewest = min(lacks, key=len)
+    fewest = min(reversed(lacks), key=len)  # wider regions come later
     return " and ".join(fewest)
 
 

@@ -62,7 +62,8 @@ class Limits(_Strict):
         if self.buffer_bdp is not None and facts.buffer_bdp is not None:
             ranges.append(("a buffer", [facts.buffer_bdp], self.buffer_bdp, "BDP"))
         found = [
-            f"{name} outside {low:g} to {high:g} {unit}".rstrip()
+            f"{name} {f'other than {low:g}' if low == high else f'outside {low:g} to {high:g}'} "
+            f"{unit}".rstrip()
             for name, values, (low, high), unit in ranges
             if not all(low <= value <= high for value in values)
         ]
