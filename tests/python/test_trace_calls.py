@@ -23,6 +23,8 @@ from fullpipe.scenario.model import make_scenario
 
 #: Bytes in front of a call's `conn` in a trace: the record's head, whose, and struct fp_call.
 _BEFORE_CONN = 8 + 8 + 16
+#: Fields of struct cc_conn, in bytes from its beginning (cc/cc.h).
+_DELIVERED_US, _LAST_SEND_US, _SND_UNA, _SRTT_US = 24, 32, 72, 80
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +143,36 @@ def test_a_changed_fact_and_a_missing_call_are_found(tmp_path: Path) -> None:
     assert found.sequence == len(records) - 2  # from 0, and one introduces the algorithm
 
 
+def test_decisions_are_compared_whatever_the_hosts_clocks_and_numbers_begin_with(
+    tmp_path: Path,
+) -> None:
+    traced(tmp_path / "a", "reno")
+    trace = bytearray((tmp_path / "a").read_bytes())
+    at = 8
+    while at < len(trace):
+        kind, size = struct.unpack_from("<II", trace, at)
+        if kind == 2:
+            # Another clock, sequence numbers that wrap, and an RTT of one microsecond more.
+            conn = at + _BEFORE_CONN
+            for place in (0, _DELIVERED_US, _LAST_SEND_US):
+                us = struct.unpack_from("<Q", trace, conn + place)[0]
+                struct.pack_into("<Q", trace, conn + place, us + 77_000_000)
+            for place in (_SND_UNA, _SND_UNA + 4):
+                number = struct.unpack_from("<I", trace, conn + place)[0]
+                struct.pack_into("<I", trace, conn + place, (number + 2**32 - 5000) % 2**32)
+            srtt_us = struct.unpack_from("<I", trace, conn + _SRTT_US)[0]
+            struct.pack_into("<I", trace, conn + _SRTT_US, srtt_us + 1)
+        at += 8 + size
+    (tmp_path / "b").write_bytes(trace)
+    assert first_difference(tmp_path / "a", tmp_path / "b") is not None
+    assert first_difference(tmp_path / "a", tmp_path / "b", decisions_only=True) is None
+    traced(tmp_path / "c", "reno[beta=0.75]")
+    found = first_difference(tmp_path / "b", tmp_path / "c", decisions_only=True)
+    assert found is not None and found.call == "ssthresh"
+    # Of the facts only what a host measured otherwise: its clock and numbers are not the reason.
+    assert set(found.values) <= {"ssthresh", "conn_srtt_us"}
+
+
 def test_the_commands_draw_write_and_compare(tmp_path: Path) -> None:
     traced(tmp_path / "a", "cubic")
     traced(tmp_path / "b", "cubic[beta=0.8]")
@@ -151,6 +183,8 @@ def test_the_commands_draw_write_and_compare(tmp_path: Path) -> None:
     assert drawn.exit_code == 0 and "k_s" in picture.read_text()
     answer = trace("diff", str(tmp_path / "a"), str(tmp_path / "b"))
     assert answer.exit_code == 1 and "w_est_packets: " in answer.output
+    answer = trace("diff", str(tmp_path / "a"), str(tmp_path / "b"), "--decisions")
+    assert answer.exit_code == 1 and "ssthresh: " in answer.output
 
 
 @pytest.mark.parametrize(

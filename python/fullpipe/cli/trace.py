@@ -120,14 +120,20 @@ def calls(
 def diff(
     one: Annotated[Path, typer.Argument(metavar="A", help="A trace of calls.")],
     other: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
+    decisions: Annotated[
+        bool,
+        typer.Option("--decisions", help="Only calls and what they decide: for two engines."),
+    ] = False,
 ) -> None:
     """Finds the first call in which two traces of calls differ.
 
     Names the connection, the call and what differs: a fact, a decision, or a variable of the
-    algorithm. Exit status 1: they differ."""
+    algorithm. With --decisions it is the first call that is another one or decides otherwise, and
+    clocks and sequence numbers count from the connection's beginning. Exit status 1: they
+    differ."""
     from fullpipe.kernel.calls import first_difference
 
-    found = first_difference(one, other)
+    found = first_difference(one, other, decisions)
     if found is None:
         print("no call differs")
         return

@@ -91,16 +91,24 @@ class FirstDifference:
     only_in: int | None = None
 
 
-def first_difference(one: Path, other: Path) -> FirstDifference | None:
+def first_difference(
+    one: Path, other: Path, decisions_only: bool = False
+) -> FirstDifference | None:
     """The first call in which two traces differ, in a fact, a decision or a variable of the
     algorithm; None if there is none. Connections are compared call by call: the n-th of a
-    congestion control with the n-th of the other trace's. Raises UserError as `write_calls`."""
+    congestion control with the n-th of the other trace's.
+
+    With `decisions_only` the first call that is another one or decides otherwise, for traces of two
+    hosts: of the facts that differ in it those that are a host's own are left out, and times and
+    sequence numbers count from the connection's first call. Raises UserError as `write_calls`."""
     with _as_parquet(one) as a, _as_parquet(other) as b:
-        pairs, lone = _aligned(a, b)
-        places = _Places(a, b, pairs)
+        pairs, begins, lone = _aligned(a, b)
+        places = _Places(a, b, pairs, begins if decisions_only else None)
         names = [n for n in a.schema_arrow.names if n in b.schema_arrow.names and n not in _NAMES]
+        if decisions_only:
+            names = [name for name in names if name not in _HOSTS_OWN]
         differs = np.zeros(pairs.shape[1], bool)
-        for name in names:
+        for name in _DECISIONS if decisions_only else names:
             differs |= places.differ(name)
         found = []
         t_us = _column(a, "t_us")
@@ -118,6 +126,23 @@ def first_difference(one: Path, other: Path) -> FirstDifference | None:
 
 #: Columns that say where a call is, not what it was.
 _NAMES = ("t_us", "cc", "connection", "sequence", "differs")
+#: What a call is and what it decided. Rates follow from RTTs, of which hosts differ by single
+#: microseconds: they count from a hundredth on.
+_DECISIONS = ("call", "cwnd", "ssthresh", "cwnd_cnt", "pacing_rate_Bps")
+_RATES = ("before_pacing_rate_Bps", "pacing_rate_Bps")
+#: Facts that are a host's own: nanoseconds of its clock, random numbers, the peer's timestamps, and
+#: how the application writes.
+_HOSTS_OWN = frozenset({
+    "conn_now_ns", "conn_edt_ns", "conn_seed", "conn_acks", "conn_rcv_tsval", "conn_rcv_tsecr",
+    "conn_unsent_bytes", "conn_unsent_packets",
+})  # fmt: skip
+#: Facts that count from where a host began, and the fact whose first value is that.
+_ORIGINS = {
+    "conn_now_us": "conn_now_us", "conn_delivered_us": "conn_now_us",
+    "conn_last_send_us": "conn_now_us", "ack_prior_us": "conn_now_us",
+    "conn_snd_una": "conn_snd_una", "conn_snd_nxt": "conn_snd_una", "conn_high_seq": "conn_snd_una",
+    "ack_last_end_seq": "conn_snd_una",
+}  # fmt: skip
 
 
 def _difference(
@@ -128,25 +153,36 @@ def _difference(
 
 
 class _Places:
-    """Rows of two tables that belong together."""
+    """Rows of two tables that belong together. With `begins`, the pair in which the connection of
+    each begins, facts count from there and rates are rounded."""
 
-    def __init__(self, a: pq.ParquetFile, b: pq.ParquetFile, pairs: Any) -> None:
-        self._tables, self._pairs = (a, b), pairs
+    def __init__(self, a: pq.ParquetFile, b: pq.ParquetFile, pairs: Any, begins: Any) -> None:
+        self._tables, self._pairs, self._begins = (a, b), pairs, begins
 
     def differ(self, name: str) -> Any:
         left, right = (
             _column(table, name)[rows]
             for table, rows in zip(self._tables, self._pairs, strict=True)
         )
+        if self._begins is not None and name in _RATES:
+            return np.abs(left.astype(float) - right) > np.maximum(left, right) / 100
         both_missing = (left != left) & (right != right)  # not a number: no value
         return (left != right) & ~both_missing
 
     def values(self, name: str, pair: int) -> tuple[Any, Any] | None:
         left, right = (
-            table.read(columns=[name])[name][int(rows[pair])].as_py()
+            self._value(table, rows, name, pair)
             for table, rows in zip(self._tables, self._pairs, strict=True)
         )
         return None if left == right else (left, right)
+
+    def _value(self, table: pq.ParquetFile, rows: Any, name: str, pair: int) -> Any:
+        value = table.read(columns=[name])[name][int(rows[pair])].as_py()
+        if self._begins is None or name not in _ORIGINS or not value:
+            return value
+        origin = table.read(columns=[_ORIGINS[name]])[_ORIGINS[name]]
+        since = value - origin[int(rows[self._begins[pair]])].as_py()
+        return since if name.endswith("_us") else since % 2**32
 
 
 def _column(table: pq.ParquetFile, name: str) -> Any:
@@ -159,20 +195,24 @@ def _column(table: pq.ParquetFile, name: str) -> Any:
     return column.to_numpy(zero_copy_only=False)
 
 
-def _aligned(a: pq.ParquetFile, b: pq.ParquetFile) -> tuple[Any, list[tuple[int, int]]]:
-    """Rows that belong together, [2, pairs]; and the first call of each connection for which the
-    other trace has none, with the trace that has it."""
+def _aligned(a: pq.ParquetFile, b: pq.ParquetFile) -> tuple[Any, Any, list[tuple[int, int]]]:
+    """Rows that belong together, [2, pairs]; of each pair the one in which its connection begins;
+    and the first call of each connection for which the other trace has none, with the trace that
+    has it."""
     groups = [_connections(table) for table in (a, b)]
     pairs: list[Any] = []
+    begins: list[int] = []
     lone = []
     for key in {**groups[0], **groups[1]}:
         rows = [group.get(key, np.empty(0, np.int64)) for group in groups]
         common = min(map(len, rows))
         pairs.append(np.array([one[:common] for one in rows]))
+        begins += [len(begins)] * common
         for which, one in enumerate(rows):
             if len(one) > common:
                 lone.append((which, int(one[common])))
-    return (np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), np.int64)), lone
+    joined = np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), np.int64)
+    return joined, np.array(begins, np.int64), lone
 
 
 def _connections(table: pq.ParquetFile) -> dict[tuple[int, int], Any]:
