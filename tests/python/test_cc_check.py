@@ -146,6 +146,7 @@ def test_what_it_costs_is_shown_as_a_table_and_as_json(
     step = check.Step("vm 6.12, cost", True, "words", (mine, theirs))
     monkeypatch.setattr(check, "check", lambda _file, _kernels, begins: iter([step]))
     monkeypatch.chdir(tmp_path)
+    write_new("mine", None, tmp_path)
     shown = []
     for option in ([], ["--json"]):
         monkeypatch.setattr(sys, "argv", ["fullpipe", "cc", "check", "./mine.h", *option])

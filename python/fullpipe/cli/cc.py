@@ -186,10 +186,10 @@ def check(
         raise UserError(f"{file}: name a file, such as ./{file}.h")
     if is_class_name(file):
         raise UserError(f"{file}: checks are for files of C; a class runs in the simulator alone")
-    read_text(Path(file), "a file of C")
     releases = [name.strip() for name in (kernels or "").split(",") if name.strip()]
     for release in releases:
         machine_for(release)
+    read_text(Path(file), "a file of C")
     done = []
     wanted = ["6.12"] if kernels is None else releases
     with messages.status("") as status:  # on a terminal, what is being done
