@@ -356,22 +356,40 @@ impl Sender {
         if flags & SACKED != 0 {
             return number + 1;
         }
-        self.board.cut_before(number, self.snd_una);
+        self.cut_before(number, self.snd_una);
         let taken = next.min(end);
-        let is_shifted = taken < next
-            && number > self.snd_una
-            && self.board.own(number - 1).flags & (SACKED | LOST | RETRANS) == SACKED
+        let merges = number > self.snd_una
+            && self.is_sacked_alone(number - 1)
             && flags & (LOST | RETRANS) != RETRANS;
+        let is_shifted = merges && taken < next;
         if !is_shifted {
-            self.board.cut_before(taken, number);
+            self.cut_before(taken, number);
         }
         for number in number..taken {
             self.sack_packet(number, info);
         }
         if is_shifted {
             self.board.shift_before(number, taken);
+            self.queue.move_boundary(number, taken, self.snd_una);
+        } else if merges {
+            self.queue.merge_before(number, self.snd_una);
+            if taken < self.snd_nxt && self.is_sacked_alone(taken) {
+                self.queue.merge_before(taken, self.snd_una);
+            }
         }
         taken
+    }
+
+    /// Splits the buffer that contains packets on both sides of `number`; `from` is `snd_una`, or a packet
+    /// of that buffer (tcp_fragment()).
+    pub(crate) fn cut_before(&mut self, number: u32, from: u32) {
+        self.board.cut_before(number, from);
+        self.queue.cut_before(number, self.snd_una);
+    }
+
+    /// Whether a packet is SACKed and was not sent again since it was marked lost.
+    fn is_sacked_alone(&self, number: u32) -> bool {
+        self.board.own(number).flags & (SACKED | LOST | RETRANS) == SACKED
     }
 
     fn sack_packet(&mut self, number: u32, info: &mut AckInfo) {

@@ -441,7 +441,7 @@ impl Sender {
     /// (__tcp_retransmit_skb()).
     fn send_again(&mut self, number: u32, count: u32, out: &mut Vec<Burst>) {
         self.board.split_bursts(self.snd_una);
-        self.board.cut_before(number + count, self.snd_una);
+        self.cut_before(number + count, self.snd_una);
         self.send_burst(number, count, true, out);
         for place in number..number + count {
             let record = self.board.get_mut(place);
@@ -608,7 +608,7 @@ impl Sender {
             self.tlp_app_limited = flags & APP_LIMITED != 0;
             if flags & (SACKED | RETRANS) == 0 {
                 self.board.split_bursts(self.snd_una);
-                self.board.cut_before(last, self.snd_una);
+                self.cut_before(last, self.snd_una);
                 self.send_burst(last, 1, true, out);
             }
         } else {

@@ -244,6 +244,51 @@ impl WriteQueue {
         self.sent.push_back(end);
     }
 
+    /// A buffer is split in two before packet `number` (tcp_fragment()).
+    pub(crate) fn cut_before(&mut self, number: u32, una: u32) {
+        self.free_before(una);
+        let place = self.sent.partition_point(|&end| end < number);
+        if number > una && self.sent.get(place).is_some_and(|&end| end != number) {
+            self.sent.insert(place, number);
+        }
+    }
+
+    /// Of two SACKed buffers that meet before packet `number` the second one's data are moved into the
+    /// first, and it is freed, if the first has page fragments left for all of them (tcp_shift_skb_data(),
+    /// skb_shift()).
+    pub(crate) fn merge_before(&mut self, number: u32, una: u32) {
+        self.free_before(una);
+        let place = self.sent.partition_point(|&end| end < number);
+        let (first_end, second_end) = (self.sent.get(place), self.sent.get(place + 1));
+        let (Some(&first_end), Some(&second_end)) = (first_end, second_end) else {
+            return;
+        };
+        let start = place.checked_sub(1).map_or(una, |before| self.sent[before]);
+        if first_end == number && self.pages_between(start, second_end) <= MAX_PAGES {
+            self.sent.remove(place);
+            self.wake_una = 0;
+        }
+    }
+
+    /// The first packets of a SACKed buffer, up to `to`, are moved into the SACKed one before them, which
+    /// ends before packet `from` (tcp_shift_skb_data()).
+    pub(crate) fn move_boundary(&mut self, from: u32, to: u32, una: u32) {
+        self.free_before(una);
+        let place = self.sent.partition_point(|&end| end < from);
+        if self.sent.get(place) == Some(&from) {
+            self.sent[place] = to;
+        }
+    }
+
+    /// Pages that the data of some packets lie in.
+    fn pages_between(&self, first: u32, end: u32) -> u64 {
+        let (first_byte, end_byte) = (
+            u64::from(first) * self.mss_bytes,
+            u64::from(end) * self.mss_bytes,
+        );
+        end_byte.div_ceil(PAGE_BYTES) - first_byte / PAGE_BYTES
+    }
+
     /// The application stops writing: drops an incomplete last packet and returns one past the last
     /// complete one.
     pub(crate) fn finish(&mut self, next: u32) -> u32 {
@@ -377,6 +422,57 @@ mod tests {
         assert_eq!(queue.memory_bytes(10, 1), 83_016);
         queue.send(12, 1);
         assert_eq!(queue.memory_bytes(12, 2), 81_568);
+    }
+
+    #[test]
+    fn sacked_buffers_become_one_as_far_as_17_page_fragments_go() {
+        // MAX_SKB_FRAGS pages of 4096 bytes hold 48 packets of 1448 bytes from a page's beginning, and
+        // 44 whole bursts from the 69,504th byte on.
+        let mut queue = roomy(100);
+        assert_eq!(append_all(&mut queue, 100 * MSS, 0, 0), 100 * MSS);
+        for end in (2..=100).step_by(2) {
+            queue.send(end, 0);
+        }
+        let buffers = |queue: &mut WriteQueue| {
+            let bytes = queue.memory_bytes(100, 0) - 100 * MSS;
+            assert_eq!(bytes % BUFFER_BYTES, 0);
+            bytes / BUFFER_BYTES
+        };
+        assert_eq!(buffers(&mut queue), 50);
+        for number in (2..100).step_by(2) {
+            queue.merge_before(number, 0);
+        }
+        assert_eq!(buffers(&mut queue), 3);
+        assert_eq!(queue.sent, [48, 92, 100]);
+        // Nothing meets there any more; a split buffer is two again.
+        queue.merge_before(10, 0);
+        queue.cut_before(51, 0);
+        queue.cut_before(51, 0);
+        queue.cut_before(100, 0);
+        assert_eq!(queue.sent, [48, 51, 92, 100]);
+    }
+
+    #[test]
+    fn an_application_is_woken_by_memory_that_sacks_free() {
+        let mut queue = WriteQueue::new(MSS as u32, 64, 64 << 20);
+        queue.expand(20, 2);
+        queue.set_goal(1 << 20);
+        while queue.append(MSS, queue.end, 0) > 0 {
+            queue.send(queue.end, 0);
+        }
+        queue.is_blocking = true;
+        let end = queue.end;
+        let has_space =
+            |queue: &mut WriteQueue| queue.may_wake(1, 20) && queue.wakes(end, 1, false);
+        let mut freed = 0;
+        while !has_space(&mut queue) {
+            queue.merge_before(2 + freed, 1);
+            freed += 1;
+            assert!(freed < end, "woken while memory is there");
+        }
+        let memory_bytes = queue.memory_bytes(end, 1);
+        assert!(memory_bytes * 3 / 2 <= queue.limit_bytes);
+        assert!((memory_bytes + BUFFER_BYTES) * 3 / 2 > queue.limit_bytes);
     }
 
     #[test]
