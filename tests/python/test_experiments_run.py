@@ -173,7 +173,7 @@ def test_the_command_runs_reports_and_says_what_it_did(
     assert command(["run", "small", *where, "--jobs", "2"], monkeypatch) == 0
     shown = capsys.readouterr()
     assert "reproduced c0" in shown.out
-    assert "differs c1" in shown.out
+    assert "contradicted c1" in shown.out
     assert "8 runs" in shown.err
     assert shown.err.splitlines()[-1] == "wrote recordings/small.html"
     assert "Claim 0." in (tmp_path / "recordings" / "small.html").read_text()
