@@ -183,7 +183,7 @@ def test_the_command_runs_reports_and_says_what_it_did(
     page, text = out.read_text(), short.read_text()
     for word in ("Claim 0.", "A small experiment", "fullpipe experiment run small"):
         assert word in page
-    assert "| bless2025 | 1 | 0 | 0 | 1 | 0 | 0 |" in text
+    assert "| bless2025 | 1 | 0 | 1 | 0 | 0 | 0 |" in text
     # Both pages are functions of the results: no date, no place, no order of runs.
     assert command(report, monkeypatch) == 0
     assert (out.read_text(), short.read_text()) == (page, text)
