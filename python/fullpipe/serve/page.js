@@ -237,6 +237,11 @@ function reoffer(id, values, otherwise) {
   select.dataset.offered = "yes";
 }
 
+// The front of a Pareto plot is a line through cells, and no cell: a click on it is one on the cell below.
+function passClicks(figure) {
+  for (const trace of figure.data) if (!trace.customdata) trace.hoverinfo = "skip";
+}
+
 async function chart() {
   const mine = ++charting;
   const wanted = new URLSearchParams();
@@ -251,13 +256,10 @@ async function chart() {
     $("chart-title").textContent = figure.title;
     $("chart-note").textContent = figure.note;
     const box = $("chart");
+    if (wanted.get("kind") === "pareto") passClicks(figure);
     await drawGrid(box, figure);
     box.removeAllListeners("plotly_click");
-    box.on("plotly_click", (event) => {
-      // The front of a Pareto plot is a line, and no cell.
-      const point = event.points.find((one) => one.customdata || figure.wanted.get("kind") !== "pareto");
-      if (point) openCell(point);
-    });
+    box.on("plotly_click", (event) => openCell(event.points[0]));
     say("", "chart");
   } catch (error) {
     if (mine === charting) say(error.message, "chart", true);
