@@ -14,7 +14,6 @@ pub mod queue;
 mod rng;
 #[cfg(test)]
 mod testing;
-pub mod ticks;
 pub mod trace;
 pub mod wifi;
 

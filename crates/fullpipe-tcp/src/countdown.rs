@@ -1,6 +1,6 @@
 //! A timer of TCP in Linux's timer wheel.
 
-use fullpipe_net::ticks::expires_ns;
+use fullpipe_ticks::expires_ns;
 
 /// A timer. Most are set again before they expire, so the tick of expiry is computed only on demand.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //! RFC 6298 as in Linux 6.12: tcp_connect(), tcp_retransmit_timer(), tcp_check_req(),
 //! reqsk_timer_handler(), tcp_init_transfer().
 
-use fullpipe_net::ticks::expires_ns;
+use fullpipe_ticks::expires_ns;
 
 /// TCP_TIMEOUT_INIT and TCP_RTO_MAX.
 const TIMEOUT_NS: u64 = 1_000_000_000;

@@ -4,8 +4,8 @@
 //! compressed ACKs, tcp_sack_new_ofo_skb() for the order of SACK blocks; and __tcp_cleanup_rbuf() of tcp.c
 //! for ACKs that reading causes.
 
-use fullpipe_net::ticks::expires_ns;
 use fullpipe_plan::AckPolicy;
+use fullpipe_ticks::expires_ns;
 
 use crate::countdown::Countdown;
 use crate::packet::{Ack, Block, Data, EcnFeedback, MAX_BLOCKS};

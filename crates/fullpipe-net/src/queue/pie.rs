@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
+use fullpipe_ticks::expires_ns;
 use serde::{Deserialize, Serialize};
 
 use super::discipline::{Discipline, Environment, Outcome, Parameters};
 use crate::packet::Packet;
 use crate::rng::Rng;
-use crate::ticks::expires_ns;
 
 const TICK_NS: u64 = 64;
 const TICKS_PER_S: u64 = 1_000_000_000 / TICK_NS;

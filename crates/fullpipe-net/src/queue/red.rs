@@ -5,13 +5,13 @@
 //! decay of the average in its ticks of 64 ns, but the kernel looks it up in us, so an idle queue's average
 //! decays 15.6 times slower than intended. That is how RED runs on Linux.
 
+use fullpipe_ticks::expires_ns;
 use serde::{Deserialize, Serialize};
 
 use super::discipline::{Discipline, Environment, Outcome, Parameters};
 use super::fifo::Fifo;
 use crate::packet::Packet;
 use crate::rng::Rng;
-use crate::ticks::expires_ns;
 
 /// What the timer of Adaptive RED is set to (red_adaptative_timer(): HZ / 2 jiffies).
 const ADAPTATION_INTERVAL_NS: u64 = 500_000_000;

@@ -8,6 +8,7 @@ const LEVEL_TICKS: u64 = 63;
 const LEVEL_FACTOR: u64 = 8;
 
 /// When a timer that is set at `now_ns` for `wait_ns` expires.
+#[inline]
 #[must_use]
 pub fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
     let wait = wait_ns.div_ceil(TICK_NS);
