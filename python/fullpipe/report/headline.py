@@ -11,7 +11,6 @@ from fullpipe.plots import style
 from fullpipe.regime.expected import sentence
 from fullpipe.report.comparison import Cell, compare_runs, compare_shares
 from fullpipe.report.runs import Group
-from fullpipe.report.scenarios import trusted_scenario
 
 #: Metric of `compare_runs` -> how it is called here.
 _FIGURES = {
@@ -75,5 +74,5 @@ def headline(group: Group) -> Headline:
 
 def _error(group: Group) -> str:
     run = group.runs[0]
-    trusted = trusted_scenario(run) if run.metadata.engine == "sim" else None
+    trusted = run.trusted if run.metadata.engine == "sim" else None
     return "" if trusted is None else sentence(trusted[0])

@@ -10,7 +10,6 @@ import numpy as np
 from fullpipe.plots import style
 from fullpipe.plots.model import Plot, Trace
 from fullpipe.report.runs import Group
-from fullpipe.report.scenarios import trusted_scenario
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Comparison:
 
 def compare(group: Group) -> Comparison | None:
     """The group's measurements and every model's prediction; None outside every model's domain."""
-    trusted = trusted_scenario(group.runs[0])
+    trusted = group.runs[0].trusted
     if trusted is None:
         return None
     _, plan = trusted

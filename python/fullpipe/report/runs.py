@@ -10,18 +10,23 @@ import json
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fullpipe.base.errors import UserError
 from fullpipe.base.refusals import explain
 from fullpipe.base.toml import parse_toml
 from fullpipe.base.units import UnitError, counted, parse_spread, parse_time
+from fullpipe.congestion.trust import from_outside
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summary_of
 from fullpipe.metrics.view import Floats
+from fullpipe.plan.resolve import resolve
 from fullpipe.plan.seeds import without_seed
 from fullpipe.recording.recording import Recording, RecordingError
+from fullpipe.scenario.model import Scenario, make_scenario
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -119,6 +124,19 @@ class Run:
     ping_ms: Floats
     #: Goodput of the flows of each congestion control over nominal capacity; NaN where not known.
     shares: dict[str, float]
+
+    @cached_property
+    def trusted(self) -> tuple[Scenario, dict[str, Any]] | None:
+        """The recording's scenario and plan where the scenario, read anew, gives the very same
+        plan; no other is taken, since a foreign recording may say anything."""
+        try:
+            document = parse_toml(self.recording.scenario_toml)
+            with from_outside():  # reading a class executes it
+                scenario = make_scenario(document)
+                plan = resolve(scenario, self.metadata.seed)
+        except (UserError, ValueError):
+            return None
+        return (scenario, plan) if plan == self.recording.metadata.get("plan") else None
 
     @property
     def mark(self) -> str:
