@@ -13,7 +13,7 @@ from fullpipe.base.errors import RunError
 from fullpipe.congestion import module
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines.base import RunResult
-from fullpipe.engines.vm import VmEngine, uml_kernel
+from fullpipe.engines.vm import VmEngine, hardware, uml_kernel
 from fullpipe.kernel import replay
 from fullpipe.kernel.calls import read_calls
 from fullpipe.plan.resolve import resolve
@@ -21,10 +21,15 @@ from fullpipe.scenario.model import make_scenario
 from kernel_files import CONTROL_6_10, RATED, plain, write
 
 KERNEL = "6.12"
-needs_kernel = pytest.mark.skipif(
-    KERNEL not in uml_kernel.versions(),
-    reason=f"no kernel for User Mode Linux; `{uml_kernel.BUILD}` builds one",
+HAS_UML = KERNEL in uml_kernel.versions()
+needs_uml = pytest.mark.skipif(
+    not HAS_UML, reason=f"no kernel for User Mode Linux; `{uml_kernel.BUILD}` builds one"
 )
+needs_kernel = pytest.mark.skipif(
+    not HAS_UML and not hardware.is_there(), reason="QEMU is not installed"
+)
+#: User Mode Linux is the faster one, and not on every machine.
+MACHINE = {"machine": "uml"} if HAS_UML else {"cc_form": "module", "from_snapshot": False}
 #: A reduction that is drawn, and another that no loss asks for.
 DRAWN = ("return max((u32)((u64)tcp_snd_cwnd(tp) * keep >> shift), 2U)",
          "return max(tcp_snd_cwnd(tp) / 2 + get_random_u32_below(5), 2U)")  # fmt: skip
@@ -36,7 +41,7 @@ CWR = ("\tif (!tcp_is_cwnd_limited(sk))\n",
 def run(*controls: str, trace: Path | None = None, **more: Any) -> RunResult:
     document = {"duration": "4s", "path": {"rate": "10mbit", "rtt": "20ms", "loss": "0.2%"},
                 "flow": [{"cc": cc} for cc in controls]} | more  # fmt: skip
-    options = {"kernel": KERNEL, "machine": "uml"} | ({"cc_trace": str(trace)} if trace else {})
+    options = {"kernel": KERNEL} | MACHINE | ({"cc_trace": str(trace)} if trace else {})
     return VmEngine().run(resolve(make_scenario(document)), lambda _done: True, options)
 
 
@@ -44,7 +49,7 @@ def imported(path: Path) -> str:
     return str(import_kernel_file(path, None, path.parent)[0])
 
 
-@needs_kernel
+@needs_uml
 def test_the_kernels_reno_as_a_file_sends_what_the_kernels_own_reno_sends(tmp_path: Path) -> None:
     ours = run(imported(plain(tmp_path)), trace=tmp_path / "trace").tables
     known = run("kernel:reno").tables
@@ -55,6 +60,8 @@ def test_the_kernels_reno_as_a_file_sends_what_the_kernels_own_reno_sends(tmp_pa
     assert found.acks > 1000 and calls.count("ssthresh") > 2
 
 
+@pytest.mark.vm
+@pytest.mark.slow
 @needs_kernel
 def test_what_a_file_draws_and_the_cwr_that_it_asks_for_are_repeated(tmp_path: Path) -> None:
     path = plain(tmp_path, *DRAWN)
@@ -71,6 +78,8 @@ def test_what_a_file_draws_and_the_cwr_that_it_asks_for_are_repeated(tmp_path: P
     assert cwr and {one["before_cwnd"] for one in cwr} == {30}
 
 
+@pytest.mark.vm
+@pytest.mark.slow
 @needs_kernel
 def test_a_file_with_cong_control_gets_the_kernels_samples(tmp_path: Path) -> None:
     path = imported(write(tmp_path, "rated", RATED.replace("@", CONTROL_6_10)))
@@ -81,6 +90,8 @@ def test_a_file_with_cong_control_gets_the_kernels_samples(tmp_path: Path) -> No
     assert found.acks > 1000 and delivered.to_pylist()[-1] * 8 / 4 > 8.5e6
 
 
+@pytest.mark.vm
+@pytest.mark.slow
 @needs_kernel
 def test_a_replay_tells_a_kernel_that_decides_otherwise(tmp_path: Path) -> None:
     # The kernel's arithmetic and this project's agree; what they are given does not.
@@ -93,6 +104,8 @@ def test_a_replay_tells_a_kernel_that_decides_otherwise(tmp_path: Path) -> None:
     assert found.kernel == found.native + 1
 
 
+@pytest.mark.vm
+@pytest.mark.slow
 @needs_kernel
 def test_its_constants_are_the_modules_and_one_set_at_a_time(tmp_path: Path) -> None:
     path = imported(plain(tmp_path))
