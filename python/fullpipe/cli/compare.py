@@ -214,19 +214,23 @@ def _groups(
     if harm_to is None:
         return {label: [flow] for label, flow in each.items()}
     others = {"cc": harm_to, "count": flows, "name": OTHERS}
+    beside = {f"{name} beside {_harmed(harm_to)}": [flow, others] for name, flow in each.items()}
+    return {**beside, _alone(harm_to): [others]}
+
+
+def _harmed(harm_to: str) -> str:
+    """How `harm_to` is called. Raises UserError where it is none."""
+    from fullpipe.congestion.registry import choose
+
     try:
-        label = choose(harm_to, {}).name
+        return choose(harm_to, {}).name
     except UserError as error:
         raise UserError(f"--harm-to: {error}") from None
-    beside = {f"{name} beside {label}": [flow, others] for name, flow in each.items()}
-    return {**beside, _alone(harm_to): [others]}
 
 
 def _alone(harm_to: str | None) -> str:
     """Label of the runs of `harm_to` alone."""
-    from fullpipe.congestion.registry import choose
-
-    return "" if harm_to is None else f"{choose(harm_to, {}).name} alone"
+    return "" if harm_to is None else f"{_harmed(harm_to)} alone"
 
 
 def _run(
@@ -264,12 +268,7 @@ def _notes(seeds: list[int], is_tested: bool) -> str:
 
 
 def _harm_note(harm_to: str, flows: int) -> str:
-    from fullpipe.congestion.registry import choose
-
-    try:
-        label = choose(harm_to, {}).name
-    except UserError as error:
-        raise UserError(f"--harm-to: {error}") from None
+    label = _harmed(harm_to)
     victims = f"{flows} flows" if flows > 1 else "the flow"
     return (
         f"harm to {victims} of {label}: share of goodput that the others take away, share of\n"

@@ -3,7 +3,6 @@ that check scenarios. Only what engines refuse and some examples are listed here
 
 from __future__ import annotations
 
-import textwrap
 import types
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -16,13 +15,14 @@ from pydantic_core import PydanticUndefined
 from pydantic_core.core_schema import WithDefaultSchema
 
 from fullpipe._native import DEFAULT_KERNEL
+from fullpipe.base.markdown import filled
 from fullpipe.scenario.fields import QUANTITIES, Quantity
 from fullpipe.scenario.model import BESIDE_LINKS, Scenario
 from fullpipe.scenario.qdiscs.options import Options
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
-#: Columns of a line of text, and characters of a description in a table: more is a note below it.
-_WIDTH, _CELL = 100, 120
+#: Characters of a description in a table: more is a note below it.
+_CELL = 120
 #: Of the JSON schemas.
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 #: The engines that take a key, where not all take every value (crates/fullpipe-agent/src/check.rs;
@@ -136,7 +136,7 @@ class _Section(NamedTuple):
     def text(self, level: str = "##") -> Iterator[str]:
         """Its Markdown, in parts."""
         yield f"{level} {self.title}\n"
-        yield _filled(" ".join((self.model.__doc__ or "").split()))
+        yield filled(" ".join((self.model.__doc__ or "").split())) + "\n"
         if self.same:
             more = self.same.model.model_fields.keys() - self.model.model_fields.keys()
             but = f", without {', '.join(f'`{key}`' for key in sorted(more))}" if more else ""
@@ -213,7 +213,7 @@ def _table(model: type[BaseModel], prefix: str) -> str:
         type_name, limits = _type(field)
         description, note = _short(field.description or "")
         if note:
-            notes.append(_filled(f"More on `{name}`: {note}."))
+            notes.append(filled(f"More on `{name}`: {note}.") + "\n")
         cells = [
             f"`{name}`", type_name, _default(field), limits, _engines(key),
             f"`{name} = {_toml(_example(key, field))}`", description,
@@ -229,11 +229,6 @@ def _short(description: str) -> tuple[str, str]:
     below = " (more below)"
     head = description[: _CELL - len(below)].rpartition("; ")[0]
     return head + below, description[len(head) + 2 :]
-
-
-def _filled(text: str) -> str:
-    """Lines of a paragraph."""
-    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def _engines(key: str) -> str:

@@ -4,10 +4,10 @@ comparison of all. Must never run anything.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fullpipe.base.markdown import filled
 from fullpipe.scorecard.beside_others import beside_others
 from fullpipe.scorecard.change_texts import shown
 
@@ -18,7 +18,7 @@ def comparison(card: Mapping[str, Any], commit: str) -> str:
     lines = [
         "# Scorecards of the built-in congestion controls",
         "",
-        _filled(
+        filled(
             f"Made by `scripts/scorecards.py{' --quick' if card['quick'] else ''}`, fullpipe "
             f"{card['fullpipe_version']} of commit {commit}, engine {card['engine']}, "
             f"{card['runs']} runs. What each row is: "
@@ -36,7 +36,7 @@ def comparison(card: Mapping[str, Any], commit: str) -> str:
             lines.append(f"| {name} | {_titled(measure)} | {' | '.join(cells)} |")
     lines += ["", "Not run:", ""]
     lines += [
-        _filled(f"- {item['source']}, {item['title'].lower()}: needs {item['not_run']}")
+        filled(f"- {item['source']}, {item['title'].lower()}: needs {item['not_run']}")
         for item in card["items"]
         if item["not_run"]
     ]
@@ -78,18 +78,10 @@ def own_page(card: Mapping[str, Any], draft: Sequence[Mapping[str, Any]]) -> str
             if case["holds"] is False:
                 fails = case["measured"]["fails"]
                 texts = "; ".join(f"{path}: {', '.join(why)}" for path, why in fails.items())
-                lines.append(_filled(f"- {case['id']}, {case['title']}: {texts}"))
+                lines.append(filled(f"- {case['id']}, {case['title']}: {texts}"))
             elif case["holds"] is None:
-                lines.append(_filled(f"- {case['id']} was not run: {case['measured']['why']}"))
+                lines.append(filled(f"- {case['id']} was not run: {case['measured']['why']}"))
     return "\n".join(lines) + "\n"
-
-
-def _filled(text: str) -> str:
-    """Lines of a paragraph, or of an item of a list."""
-    later = "  " if text.startswith("- ") else ""
-    return textwrap.fill(
-        text, 100, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _titled(measure: Mapping[str, Any]) -> str:

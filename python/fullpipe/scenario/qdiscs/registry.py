@@ -54,17 +54,13 @@ DISCIPLINES: dict[str, Discipline] = {
     "fifo": Discipline(Fifo),
     "fq": Discipline(Fq, ("sch_fq",), **_packets(10_000)),
     "codel": Discipline(Codel, ("sch_codel",), **_packets(1000)),
-    "fq_codel": Discipline(
-        FqCodel, ("sch_fq_codel",), **_packets(10_240)
-    ),
+    "fq_codel": Discipline(FqCodel, ("sch_fq_codel",), **_packets(10_240)),
     "red": Discipline(Red, ("sch_red",), "bytes", tc="red limit 100000 avpkt 1000"),
     "cake": Discipline(Cake, ("sch_cake",), "bytes", None),
     "pie": Discipline(Pie, ("sch_pie",), **_packets(1000)),
     "fq_pie": Discipline(FqPie, ("sch_fq_pie",), **_packets(10_240)),
     "sfq": Discipline(Sfq, ("sch_sfq",), **_packets(127)),
-    "tbf": Discipline(
-        Tbf, ("sch_tbf",), "bytes", tc="tbf rate 1mbit burst 10kb limit 100kb",
-    ),
+    "tbf": Discipline(Tbf, ("sch_tbf",), "bytes", tc="tbf rate 1mbit burst 10kb limit 100kb"),
     "prio": Discipline(Prio, ("sch_prio", "cls_u32")),
     "dualpi2": Discipline(
         DualPi2, ("sch_dualpi2",), **_packets(10_000), takes_ect_for_l4s=True
