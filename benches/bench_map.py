@@ -26,7 +26,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,9 @@ TITLES = {
     "loss": "loss", "retransmissions": "sent again",
 }  # fmt: skip
 DURATION_S, WARMUP_S = 15, 5
+#: Options of engine `vm`; hosts of the simulator that know as much, with the TCP of that kernel.
+KERNEL = {"kernel": "6.12", "machine": "uml"}
+HOST = {"cc_facts": "google", "tcp": "6.12.117"}
 RATE = 0.05
 #: What every draw spans, logarithmically uniform; loss and jitter only in some cells.
 RATE_MBPS, RTT_MS, LOSS, JITTER_MS = (2.0, 100.0), (5.0, 200.0), (1e-4, 0.03), (0.3, 5.0)
@@ -150,10 +153,9 @@ def measure_cells(options: argparse.Namespace) -> None:
     """Adds what is missing to the folder's two files, cell by cell."""
     options.folder.mkdir(parents=True, exist_ok=True)
     begin_s = time.monotonic()
-    host = {"cc_facts": "google", "tcp": "6.12.117"}
     engines = (
-        ("vm", options.runs[1], {"kernel": "6.12", "machine": "uml"}, {}),
-        ("sim", options.runs[0], {}, {"host": host}),
+        ("vm", options.runs[1], KERNEL, {}),
+        ("sim", options.runs[0], {}, {"host": HOST}),
     )
     chosen = cells(options.cells, options.seed, DRAWS[options.draw])
     for place, cell in enumerate(chosen):
@@ -191,14 +193,21 @@ def differences(folder: Path, seeds: tuple[int, int]) -> list[Difference]:
         runs = [[line for line in lines if line["cell"] == label] for lines in files]
         if tuple(len(one) for one in runs) != seeds:
             continue
-        cell = json.loads(label)
-        for metric in METRICS:
-            sim, vm = (np.array([line[metric] for line in one]) for one in runs)
-            if metric == "share" and not cell["other_flows"]:
-                continue
-            if np.isfinite(sim).all() and np.isfinite(vm).all():
-                found.append(difference(cell, metric, sim, vm))
+        found += [difference(*one) for one in compared(json.loads(label), *runs)]
     return found
+
+
+def compared(
+    cell: Mapping[str, Any], sim: Sequence[Mapping[str, Any]], vm: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Mapping[str, Any], str, np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """The cell, and each metric that its runs have, with the values of the simulator's and of the
+    kernel's. Flows that are alone have no share."""
+    for metric in METRICS:
+        values = [np.array([line[metric] for line in one]) for one in (sim, vm)]
+        if metric == "share" and not cell["other_flows"]:
+            continue
+        if all(np.isfinite(one).all() for one in values):
+            yield cell, metric, values[0], values[1]
 
 
 def difference(

@@ -4,7 +4,7 @@ The space is that of bench_map.py: rate, RTT, queue discipline, buffer, random l
 and kind of flows. The objective is the difference of the means of five metrics, each in what a
 reader would act on (bench_agreement.py, TARGETS), beyond two standard errors, so that chance alone
 is no finding. Random cells come first, then changed ones of the best. What looks far apart runs
-again with other seeds: only those decide whether it is told apart (Welch, false discovery rate of
+again with other seeds: only those decide whether the engines differ (Welch, false discovery rate of
 all these tests 0.05). A finding then loses jitter, loss, flows, its discipline and odd numbers, as
 long as fresh seeds still tell three fifths of the difference apart.
 
@@ -36,14 +36,23 @@ import bench_map
 import numpy as np
 import tomli_w
 from bench_agreement import TARGETS, add_line, lines_of, values_of
-from bench_map import METRICS, TITLES, Difference, difference, document_of, words_of
+from bench_map import (
+    HOST,
+    KERNEL,
+    METRICS,
+    RATE,
+    TITLES,
+    Difference,
+    compared,
+    difference,
+    document_of,
+    words_of,
+)
 
 from fullpipe.statistics.distributions import rejected
 
 Cell = dict[str, Any]
 
-HOST = {"cc_facts": "google", "tcp": "6.12.117"}
-KERNEL = {"kernel": "6.12", "machine": "uml"}
 #: Seeds of the simulator for one of the kernel, which takes many times longer.
 SIM_PER_KERNEL = 4
 #: Runs of the kernel that a cell gets first, to be told apart, and for each simpler variant.
@@ -56,7 +65,6 @@ RANDOM = 0.5
 BEST, CANDIDATES = 6, 6
 #: Part of a difference that a simpler cell must keep.
 KEPT = 0.6
-RATE = 0.05
 
 
 class SpentError(Exception):
@@ -75,19 +83,14 @@ class Lab:
     def differences(self, cell: Cell, first_seed: int, kernel_runs: int) -> list[Difference]:
         """Of a cell, over so many seeds of the kernel. Raises SpentError."""
         label = json.dumps(cell)
-        values = [
-            self._values(label, cell, "vm", KERNEL, {}, first_seed, kernel_runs),
-            self._values(
-                label, cell, "sim", {}, {"host": HOST}, first_seed, kernel_runs * SIM_PER_KERNEL
-            ),
-        ]
+        vm = self._values(label, cell, "vm", KERNEL, {}, first_seed, kernel_runs)
+        sim = self._values(
+            label, cell, "sim", {}, {"host": HOST}, first_seed, kernel_runs * SIM_PER_KERNEL
+        )
         found = []
-        for metric in METRICS:
-            vm, sim = (np.array([line[metric] for line in one]) for one in values)
-            is_told = np.isfinite(sim).all() and np.isfinite(vm).all()
-            if is_told and (metric != "share" or cell["other_flows"]):
-                one = difference(cell, metric, sim, vm)
-                found.append(replace(one, error=max(one.error, _shared_error(sim, vm))))
+        for one in compared(cell, sim, vm):
+            welch = difference(*one)
+            found.append(replace(welch, error=max(welch.error, _shared_error(*one[2:]))))
         return found
 
     def _values(
@@ -133,7 +136,7 @@ def excess(one: Difference) -> float:
 
 
 def changed(cell: Cell, random: np.random.Generator, space: Space) -> Cell:
-    """The cell with one or two properties drawn anew, or moved a little."""
+    """The cell with one or two properties drawn again, or changed a little."""
     while True:
         other = bench_map.drawn(random)
         names = list(random.choice(GROUPS, size=int(random.integers(1, 3)), replace=False))
@@ -154,7 +157,7 @@ def changed(cell: Cell, random: np.random.Generator, space: Space) -> Cell:
             return made
 
 
-#: What may move a little instead of being drawn anew, and what is changed at once.
+#: What may move a little instead of being drawn again, and what is changed at once.
 MOVED = {"rate_mbps": bench_map.RATE_MBPS, "rtt_ms": bench_map.RTT_MS}
 GROUPS = ("rate_mbps", "rtt_ms", "queue", "loss", "jitter_ms", "own", "other", "counts")
 
@@ -224,8 +227,8 @@ def _candidates(scored: Sequence[tuple[float, Cell, list[Difference]]]) -> Itera
 def _told_apart(
     lab: Lab, scored: Sequence[tuple[float, Cell, list[Difference]]]
 ) -> list[Difference]:
-    """Of the candidates' cells with fresh seeds, the worst metric each, where it is told apart by
-    more than a reader would act on."""
+    """Of the candidates' cells with fresh seeds, the worst metric each, where the engines differ by
+    more than chance and than a reader would act on."""
     found: list[Difference] = []
     try:
         for cell in _candidates(scored):
