@@ -2,9 +2,9 @@
 /*
  * linux_base.h - what a file of the kernel's net/ipv4 does as a module of its own, and must leave
  * to the module that carries it here: its start, its parameters, what it exports, logs and random
- * numbers. All else it finds in the kernel's headers. It stands in a package where cc/linux_base.h
- * stands in the simulator, so that the same file is included by the same text, which
- * `fullpipe cc import` wrote. It must not know TCP.
+ * numbers. All else it finds in the kernel's headers. A package has it in place of cc/linux_base.h,
+ * so that the text that `fullpipe cc import` wrote includes the file unchanged. It must not know
+ * TCP.
  */
 #ifndef FULLPIPE_MODULE_LINUX_BASE_H
 #define FULLPIPE_MODULE_LINUX_BASE_H

@@ -1,4 +1,4 @@
-"""What a scenario is told of the map: its region, the error there, or why it is in none."""
+"""What the map says of a scenario: its region, the error there, or why it is in none."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from fullpipe.scenario.model import Scenario
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 from fullpipe.scenario.queue import wire_bytes
 
-#: How a difference is told: factor, digits, unit, metric.
+#: How a difference is printed: factor, digits, unit, metric.
 _TOLD: dict[Metric, tuple[float, int, str, str]] = {
     "share": (1, 3, "", "share"),
     "queue_rttmin": (1, 2, " RTTmin", "median queue"),

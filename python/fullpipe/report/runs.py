@@ -127,8 +127,8 @@ class Run:
 
     @cached_property
     def trusted(self) -> tuple[Scenario, dict[str, Any]] | None:
-        """The recording's scenario and plan where the scenario, read anew, gives the very same
-        plan; no other is taken, since a foreign recording may say anything."""
+        """The recording's scenario and plan; None where the scenario, read again, gives another
+        plan, since an external recording may say anything."""
         try:
             document = parse_toml(self.recording.scenario_toml)
             with from_outside():  # reading a class executes it
