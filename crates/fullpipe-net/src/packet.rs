@@ -101,7 +101,7 @@ pub trait Packet: Copy {
     fn pacing_time_ns(&self) -> u64 {
         0
     }
-    /// Kernel memory that it takes (an skb's truesize), for fq_codel's memory limit.
+    /// Kernel memory that it takes (an skb's truesize), for limits of memory.
     fn memory_bytes(&self) -> u32 {
         self.wire_bytes()
     }

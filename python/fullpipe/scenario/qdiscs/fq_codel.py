@@ -18,7 +18,7 @@ class FqCodel(Codel):
         None, description="bytes that a flow may send per round; default: one full packet"
     )
     flows: int = Field(1024, ge=1, le=65536, description="number of queues")
-    memory_limit: Size = Field(32 * 2**20, description="bytes that all queues may hold")
+    memory_limit: Size = Field(32 * 2**20, description="kernel memory that all queues may take")
 
     def parameters(self, port: Port) -> dict[str, Any]:
         return {
