@@ -167,9 +167,15 @@ def test_a_run_of_the_simulator_and_its_page_say_what_error_to_expect(
         cli.main()
     shown = " ".join(capsys.readouterr().out.split())
     page = (tmp_path / "one" / "report.html").read_text(encoding="utf-8")
+    region = region_of(make_scenario(INSIDE))
+    assert region is not None and region.cells == 53
+    share, queue = (region.differences[metric] for metric in ("share", "queue_rttmin"))
+    assert share.nine_in_ten is not None and queue.nine_in_ten is not None
     for text in (shown, page):
         assert "In this region (FIFO of 0.5 to 2 BDP; 53 cells) the means of simulator" in text
-        assert "0.024 in share, 0.03 RTTmin in median queue, 0.5 % in utilisation" in text
+        assert f"by {share.mean:.3f} in share, {queue.mean:.2f} RTTmin in median queue" in text
+        assert "on average, chance included, and in nine of ten cells by at most" in text
+        assert f"{share.nine_in_ten:.3f} in share, {queue.nine_in_ten:.2f} RTTmin" in text
     monkeypatch.setattr("sys.argv", [*arguments, str(tmp_path / "two"), "--json"])
     with pytest.raises(SystemExit, match="0"):
         cli.main()
