@@ -134,11 +134,16 @@ quic: build
 			--release --locked --quiet --manifest-path $$module/Cargo.toml || exit; \
 	done
 
-# Tests of the QUIC stacks, and of our algorithms in them, which the others skip.
+# Tests of the QUIC stacks, and of our algorithms in them, which the others skip. Each stack has to build
+# without the others.
 UDP := --release --locked --quiet --no-default-features --features quinn,noq --example udp
 test-quic: quic
 	cd $(QUIC) && cargo fmt --all --check \
 		&& $(ALONE) cargo clippy --workspace --release --locked --quiet -- -D warnings
+	cd $(QUIC) && for stack in quinn noq s2n tquic; do \
+		$(ALONE) cargo clippy --release --locked --quiet --no-default-features --features $$stack -- -D warnings \
+			|| exit; \
+	done
 	cd $(QUIC) && $(ALONE) cargo clippy $(UDP) -- -D warnings && $(ALONE) cargo build $(UDP)
 	cd $(QUIC)-cc && cargo fmt --all --check
 	cd $(QUIC)-cc && $(ALONE) cargo clippy --workspace --all-targets --all-features --locked --quiet -- -D warnings

@@ -2,7 +2,7 @@
 //! them; in files of their own, how stacks become a module of Python, and what replaces the system's clock and
 //! random numbers. Must never know a stack.
 
-#[cfg(feature = "boringssl")]
+#[cfg(feature = "pem")]
 pub mod pem;
 pub mod seeded;
 pub mod stacks;
