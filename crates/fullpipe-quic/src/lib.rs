@@ -10,6 +10,8 @@ mod noq;
 mod quinn;
 #[cfg(feature = "s2n")]
 mod s2n;
+#[cfg(feature = "s2n")]
+mod s2n_model;
 #[cfg(feature = "tquic")]
 mod tquic;
 

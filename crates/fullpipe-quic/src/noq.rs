@@ -1,7 +1,7 @@
 //! noq-proto.
 //!
 //! Its pacer obeys a control's pacing rate and else spreads 1.25 windows over an RTT (connection/pacing.rs).
-//! Phases of BBRv3 come from the text that `Debug` makes of it, as its fields are private.
+//! Phases and model of BBRv3 come from the text that `Debug` makes of it, as its fields are private.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -25,8 +25,8 @@ use rustls::RootCertStore;
 use fullpipe_quic_common::seeded::{self, with_seed};
 use fullpipe_quic_common::stacks::{Ends, Stack};
 use fullpipe_quic_common::{
-    addresses, field, instant, micros, phase, rate_bps, text, timer_ns, windowed_phase, Watch,
-    CERTIFICATE, KEY, OVERHEAD_BYTES, SEGMENTS, SERVER_NAME, WINDOW_BYTES, ZEROS,
+    addresses, debug_us, field, instant, micros, phase, rate_bps, text, timer_ns, windowed_phase,
+    Watch, CERTIFICATE, KEY, OVERHEAD_BYTES, SEGMENTS, SERVER_NAME, WINDOW_BYTES, ZEROS,
 };
 
 pub(crate) const STACK: Stack = Stack {
@@ -344,6 +344,15 @@ fn add_bbr(sample: &mut Sample, text: &str) {
     });
     sample.pacing_gain = number("pacing_gain").unwrap_or(f64::NAN);
     sample.cwnd_gain = number("cwnd_gain").unwrap_or(f64::NAN);
+    // What is unset is the largest number, or infinite.
+    let count = |name| field(text, name).and_then(|value| value.parse().ok());
+    let bw_shortterm = number("bw_shortterm").filter(|bytes: &f64| *bytes < 1e15);
+    sample.bw_shortterm_bps = bw_shortterm.map_or(NONE, |bytes| (bytes * 8.0) as u64);
+    sample.min_rtt_us = field(text, "min_rtt").map_or(NONE, debug_us);
+    sample.inflight_longterm_bytes = count("inflight_longterm").unwrap_or(NONE);
+    sample.inflight_shortterm_bytes = count("inflight_shortterm").unwrap_or(NONE);
+    sample.extra_acked_bytes = count("extra_acked").unwrap_or(NONE);
+    sample.round_count = count("round_count").unwrap_or(NONE);
 }
 
 /// Makes congestion controls that are watched.

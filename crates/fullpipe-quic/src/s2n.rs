@@ -1,8 +1,9 @@
 //! s2n-quic.
 //!
 //! It has no sans-I/O crate: an I/O provider of our own takes its endpoint, and the simulator drives that as
-//! s2n's own event loop would. What it tells of congestion comes from its events. Pacing is its own: a
-//! datagram may carry a delay, which its I/O providers ignore, as this one does.
+//! s2n's own event loop would. What it tells of congestion comes from its events, of BBR's model from
+//! s2n_model.rs. Pacing is its own: a datagram may carry a delay, which its I/O providers ignore, as this one
+//! does.
 
 use core::task::{Context, Poll};
 use std::collections::VecDeque;
@@ -28,6 +29,7 @@ use s2n_quic_core::io::{rx, tx};
 use s2n_quic_core::path::{mtu, LocalAddress, RemoteAddress, Tuple};
 use s2n_quic_core::time::{Clock, Timestamp};
 
+use crate::s2n_model::{add_model, Text, Watching};
 use fullpipe_quic_common::stacks::{Ends, Stack};
 use fullpipe_quic_common::{
     addresses, micros, pem, phase, text, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
@@ -314,6 +316,7 @@ enum Handle {
 struct End {
     slot: Slot,
     told: Arc<Told>,
+    model: Text,
     handle: Handle,
     attempt: Option<ConnectionAttempt>,
     connection: Option<Connection>,
@@ -354,6 +357,7 @@ impl End {
             .and_then(|limits| limits.with_max_send_buffer_size(SEND_BUFFER_BYTES))
             .map_err(text)?;
         let random = Random(setup.seed.wrapping_add(end as u64));
+        let model = Text::default();
         macro_rules! started {
             ($builder:expr) => {{
                 let builder = $builder
@@ -369,7 +373,7 @@ impl End {
                         .start()
                         .map_err(text)?,
                     _ => builder
-                        .with_congestion_controller(cc::Bbr::default())
+                        .with_congestion_controller(Watching::new(Arc::clone(&model)))
                         .map_err(text)?
                         .start()
                         .map_err(text)?,
@@ -388,6 +392,7 @@ impl End {
         Ok(Self {
             slot,
             told,
+            model,
             handle,
             attempt: None,
             connection: None,
@@ -586,7 +591,7 @@ impl Endpoint for End {
             bytes => bytes,
         };
         let gain_milli = told.pacing_gain_milli.load(Relaxed);
-        Sample {
+        let mut sample = Sample {
             cwnd_bytes: told.cwnd_bytes.load(Relaxed),
             inflight_bytes: told.inflight_bytes.load(Relaxed),
             datagram_bytes,
@@ -603,7 +608,11 @@ impl Endpoint for End {
                 milli => milli as f64 / 1e3,
             },
             ..Sample::default()
+        };
+        if let Some(text) = self.model.lock().ok().filter(|text| !text.is_empty()) {
+            add_model(&mut sample, &text);
         }
+        sample
     }
 
     fn failure(&self) -> Option<String> {

@@ -81,8 +81,18 @@ pub struct Sample {
     pub min_rtt_us: u64,
     /// Rate at which it paces.
     pub pacing_rate_bps: u64,
-    /// Bandwidth that its model has measured.
+    /// Bandwidth that its model has measured; of BBRv2 and v3 the long-term one.
     pub bw_bps: u64,
+    /// Short-term bound of the bandwidth.
+    pub bw_shortterm_bps: u64,
+    /// Long-term bound of what is in flight.
+    pub inflight_longterm_bytes: u64,
+    /// Short-term bound of what is in flight.
+    pub inflight_shortterm_bytes: u64,
+    /// ACK aggregation estimate.
+    pub extra_acked_bytes: u64,
+    /// Packet-timed rounds.
+    pub round_count: u64,
     /// Packets that it declared lost.
     pub packets_lost: u64,
     /// Congestion events: losses or marks to which it responded.
@@ -109,6 +119,11 @@ impl Default for Sample {
             min_rtt_us: NONE,
             pacing_rate_bps: NONE,
             bw_bps: NONE,
+            bw_shortterm_bps: NONE,
+            inflight_longterm_bytes: NONE,
+            inflight_shortterm_bytes: NONE,
+            extra_acked_bytes: NONE,
+            round_count: NONE,
             packets_lost: NONE,
             congestion_events: NONE,
             receive_window_bytes: NONE,

@@ -13,7 +13,7 @@ use crate::contract::{Endpoint, Sample, Setup, Status, Transmit, Transport, NONE
 pub const CAPSULE: &CStr = c"fullpipe.transport";
 
 /// Changes with the contract.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const TEXT_BYTES: usize = 512;
 
 /// A message of limited length.

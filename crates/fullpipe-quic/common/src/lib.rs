@@ -128,6 +128,22 @@ pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     None
 }
 
+/// A duration as `Debug` writes it, in us; [`NONE`] for one that nothing lasts.
+pub fn debug_us(text: &str) -> u64 {
+    let split = text.find(|letter: char| letter != '.' && !letter.is_ascii_digit());
+    let (number, unit) = text.split_at(split.unwrap_or(text.len()));
+    let us = match unit {
+        "ns" => 1e-3,
+        "µs" => 1.0,
+        "ms" => 1e3,
+        _ => 1e6,
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number * us < 1e15 => (number * us).round() as u64,
+        _ => NONE,
+    }
+}
+
 /// A rate in bit/s: this many bytes an RTT.
 pub fn rate_bps(bytes: f64, rtt: Duration) -> u64 {
     if rtt.is_zero() {

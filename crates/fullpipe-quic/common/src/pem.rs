@@ -1,4 +1,4 @@
-//! The certificate and its key as text, and as files, from which stacks with a BoringSSL read them. RSA, which
+//! The certificate and its key as text, and as files, from which some stacks read them. RSA, which
 //! BoringSSL takes as it is, and whose signatures have one length. Must never know a stack.
 
 use std::fs::File;

@@ -251,10 +251,14 @@ impl Endpoints {
             phase: phase(&sample).into(),
             bw_bps: known(sample.bw_bps),
             max_bw_bps: known(sample.bw_bps),
+            bw_shortterm_bps: known(sample.bw_shortterm_bps),
             min_rtt_us: known(sample.min_rtt_us),
             pacing_gain: gain(sample.pacing_gain),
             cwnd_gain: gain(sample.cwnd_gain),
-            ..CcRow::default()
+            inflight_longterm_packets: bound(sample.inflight_longterm_bytes, &sample),
+            inflight_shortterm_packets: bound(sample.inflight_shortterm_bytes, &sample),
+            extra_acked_packets: packets(sample.extra_acked_bytes, &sample),
+            round_count: known(sample.round_count).unwrap_or(0),
         };
         Some((row, cc))
     }
@@ -339,7 +343,7 @@ impl Pair {
             bytes_delivered: self.received.bytes,
             bytes_acked: self.known.bytes,
             cwnd_packets: packets(sample.cwnd_bytes, sample),
-            ssthresh_packets: known(sample.ssthresh_bytes).map(|bytes| packets(bytes, sample)),
+            ssthresh_packets: bound(sample.ssthresh_bytes, sample),
             inflight_packets: packets(sample.inflight_bytes, sample),
             srtt_us: known(sample.srtt_us),
             min_rtt_us: known(sample.min_rtt_us),
@@ -413,6 +417,11 @@ fn packets(bytes: u64, sample: &Sample) -> u64 {
         (Some(bytes), Some(datagram)) if datagram > 0 => (bytes + datagram / 2) / datagram,
         _ => 0,
     }
+}
+
+/// A bound in packets, where there is one.
+fn bound(bytes: u64, sample: &Sample) -> Option<u64> {
+    known(bytes).map(|bytes| packets(bytes, sample))
 }
 
 /// The ECN bits of the IP header (RFC 3168 section 5).
