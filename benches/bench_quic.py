@@ -20,7 +20,7 @@ from fullpipe.congestion.stacks import STACKS
 
 TCP = ["cubic", "bbr3"]
 #: What tells the bandwidth that it believes in.
-TELLS = ["bbr1", "bbr3", "quinn:bbr", "noq:bbr3", "quiche:bbr2"]
+TELLS = ["bbr1", "bbr3", "quinn:bbr", "noq:bbr3", "s2n:bbr", "quiche:bbr2", "ngtcp2:bbr"]
 RTT = "40ms"
 
 Document = dict[str, Any]

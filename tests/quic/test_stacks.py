@@ -1,5 +1,5 @@
 """QUIC stacks in the simulator: what the network does to their packets, and what recordings say.
-`make test-quic` runs these with the modules fullpipe_quic and fullpipe_quiche."""
+`make test-quic` runs these with the modules of stacks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_bytes(cc: str, tmp_path: Path) -> None:
     assert files(document, tmp_path / "1") == files(document, tmp_path / "2")
 
 
-@pytest.mark.parametrize("cc", ["tquic:bbr3", "quiche:bbr2"])
+@pytest.mark.parametrize("cc", ["tquic:bbr3", "quiche:bbr2", "ngtcp2:bbr"])
 def test_another_process_gives_the_same_bytes(cc: str, tmp_path: Path) -> None:
     document = scenario({"cc": cc}, {"cc": "cubic"}, loss="0.1%")
     file = tmp_path / "one.toml"
@@ -68,8 +68,9 @@ def test_another_process_gives_the_same_bytes(cc: str, tmp_path: Path) -> None:
     assert first
 
 
-def test_stacks_of_both_modules_share_a_link_with_tcp() -> None:
-    flows = [{"cc": "quiche:cubic"}, {"cc": "tquic:cubic"}, {"cc": "cubic"}]
+def test_stacks_of_all_modules_share_a_link_with_tcp() -> None:
+    ccs = ["quiche:cubic", "tquic:cubic", "ngtcp2:cubic", "cubic"]
+    flows = [{"cc": cc} for cc in ccs]
     rows = totals(scenario(*flows))
     assert sum(row["bytes_delivered"] for row in rows) > 0.8 * 20e6 / 8 * 10
     assert min(row["bytes_delivered"] for row in rows) > 0.05 * 20e6 / 8 * 10
@@ -143,13 +144,39 @@ def test_a_flow_without_ecn_is_never_marked() -> None:
 
 
 def test_bbr_tells_its_phases() -> None:
-    for cc in ("quinn:bbr", "noq:bbr3"):
+    for cc in ("quinn:bbr", "noq:bbr3", "s2n:bbr", "ngtcp2:bbr"):
         rows = (
             fullpipe.run(scenario({"cc": cc}, duration="12s", rtt="100ms"))
             .table("cc_samples")
             .to_pylist()
         )
         assert {row["phase"] for row in rows} >= {"startup", "down", "probe_rtt"}
+
+
+@pytest.mark.parametrize(("cc", "too_much"), [("noq:bbr3", 0), ("s2n:bbr", 1), ("ngtcp2:bbr", 0)])
+def test_the_model_of_a_bbr_is_that_of_the_path(cc: str, too_much: int) -> None:
+    path = {"rtt": "40ms", "buffer": "2bdp"}
+    rows = fullpipe.run(scenario({"cc": cc}, **path)).table("cc_samples").to_pylist()
+    # The link's rate without the headers of Ethernet, IP and UDP: 42 bytes a packet. s2n-quic adds
+    # the ten packets of an ACK to each RTT (docs/evidence/quic.md).
+    link_bps = 20e6 * (1 - 42 / 1514) + too_much * 10 * 1472 * 8 / 0.040
+    most_bps = max(row["max_bw_bps"] for row in rows if row["t_us"] > 5e6)
+    assert most_bps == pytest.approx(link_bps, rel=0.03)
+    last = rows[-1]
+    # The path's, and at most three packets of 0.6 ms on their way into the link.
+    assert 40_000 <= last["min_rtt_us"] < 42_000
+    # Not fewer than there can be with the buffer full, and not more than one an RTT of the path.
+    rounds = last["round_count"] / (last["t_us"] / 1e6)
+    assert 1 / 0.121 < rounds <= 1 / 0.040
+
+
+@pytest.mark.parametrize("stack", ["quinn", "noq", "ngtcp2"])
+def test_an_application_that_pauses_leaves_nothing_to_send(stack: str) -> None:
+    flow = {"cc": f"{stack}:cubic", "pattern": {"on": "4s", "off": "6s"}}
+    rows = fullpipe.run(scenario(flow)).table("flow_samples").to_pylist()
+    # What is unsent when the pause begins is a window and 128 KiB at most: 0.1 s of the link each.
+    sent = {row["packets_sent"] for row in rows if 4.5e6 < row["t_us"] < 10e6}
+    assert len(sent) == 1
 
 
 def test_a_capture_is_refused(tmp_path: Path) -> None:

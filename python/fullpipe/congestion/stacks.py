@@ -34,6 +34,7 @@ STACKS = {
     "noq": Stack("noq-proto (Rust, iroh's)", ("cubic", "newreno", "bbr3")),
     "s2n": Stack("s2n-quic (Rust, AWS's)", ("cubic", "bbr")),
     "quiche": Stack("quiche (Rust, Cloudflare's)", ("cubic", "reno", "bbr2"), "fullpipe_quiche"),
+    "ngtcp2": Stack("ngtcp2 (C, AWS-LC)", ("cubic", "reno", "bbr"), "fullpipe_ngtcp2"),
 }
 
 _PLANNED = re.compile(rf'"cc":{{"name":"({"|".join(STACKS)}):'.encode())
@@ -78,7 +79,7 @@ def module(name: str) -> Any:
         its = ", ".join(stack for stack in STACKS if STACKS[stack].module == name)
         raise UserError(
             f"QUIC stacks need modules of their own, {its} needs {name}: `make quic` in a checkout "
-            "builds it (ten CPU minutes, docs/howto/quic-stacks.md)"
+            "builds it (14 CPU minutes, docs/howto/quic-stacks.md)"
         ) from None
 
 
