@@ -47,11 +47,10 @@
 	S(bw, "bytes/s", 1, cc_unless((u64)s->rate * s->mss_bytes * 15625 >> 14, 0),               \
 	  "delivered in the last round")                                                           \
 	S(min_rtt, "us", 1, cc_unless(tarn_min_rtt(s), TARN_NONE), "least RTT of 30 to 60 s")      \
-	S(standing_delay, "us", 1, tarn_delay_us(s, s->standing_us), "least queueing delay of the last round") \
+	S(standing_delay, "us", 1, tarn_queue_us(s, s->standing_us), "mean queueing delay of the last round") \
 	S(wanted, "packets", CC_ONE, s->wanted, "own part of the queue by the law")                \
 	S(queue, "packets", CC_ONE, s->window - tarn_in_path(s, s->standing_us), "own part of the queue") \
-	S(jitter, "us", 1, tarn_jitter_us(s), "mean less least RTT of a round")                    \
-	S(press, "us", 1, s->press_us, "mean queueing delay of two seconds")                       \
+	S(jitter, "us", 1, s->jitter_us, "mean less least RTT without a queue")                    \
 	S(undrained, "", 1, s->undrained, "drains in a row that left a queue")                     \
 	S(held_window, "packets", CC_ONE, cc_unless(s->held_window, TARN_NONE), "bound after too much loss")
 /* clang-format on */
@@ -242,22 +241,24 @@ CC_INLINE void tarn_cut_for_drain(struct tarn *s, const struct tarn_params *p, u
 CC_INLINE void tarn_end_drain(struct tarn *s, const struct tarn_params *p,
 			      const struct cc_conn *conn, u32 left_us)
 {
-	s->is_probing = 0;
-	s->probed_us = conn->now_us;
-	s->window = s->saved_window;
-	s->low_us = s->probe_rtt_us;
-	s->low_stamp_us = conn->now_us;
-	s->peak_us = 0;
-	if (s->phase == CC_PHASE_CRUISE)
+	int has_emptied = left_us <= tarn_left_limit(s);
+
+	tarn_stop_drain(s, conn);
+	if (has_emptied && s->probe_mean_us != TARN_NONE)
+		tarn_keep_mean(s);
+	if (s->phase == CC_PHASE_CRUISE) {
 		tarn_leap(s, p);
-	tarn_conclude(s, p, conn, left_us);
+		tarn_conclude(s, p, conn, has_emptied);
+	} else {
+		tarn_reconsider(s, conn, left_us);
+	}
 }
 
 CC_INLINE void tarn_drain(struct tarn *s, const struct tarn_params *p, const struct cc_conn *conn,
 			  int round_start)
 {
 	u32 interval_us =
-	    s->phase == CC_PHASE_AVOIDANCE ? TARN_COMPETE_PROBE_US : p->probe_interval_us;
+	    p->probe_interval_us * (s->phase == CC_PHASE_AVOIDANCE ? TARN_COMPETE_INTERVALS : 1);
 	u32 left_us;
 
 	if (!s->is_probing) {
@@ -267,12 +268,15 @@ CC_INLINE void tarn_drain(struct tarn *s, const struct tarn_params *p, const str
 		s->is_probing = 1;
 		s->probe_cuts = 0;
 		s->saved_window = s->window;
-		s->queue_before_us = tarn_delay_us(s, s->standing_us);
+		s->queue_before_us = tarn_queue_us(s, s->standing_us);
+		s->probe_mean_us = TARN_NONE;
+		tarn_begin_stretch(&s->gauge, conn);
 		tarn_cut_for_drain(s, p, s->standing_us);
 		return;
 	}
 	if (!s->probe_done_us) {
-		if (conn->inflight <= s->window >> CC_GAIN_SHIFT) {
+		/* One packet may be there always, though less than one a round trip is sent. */
+		if (conn->inflight <= cc_max_u32(s->window >> CC_GAIN_SHIFT, 1)) {
 			s->probe_done_us = conn->now_us + TARN_PROBE_US;
 			s->next_round = conn->delivered + conn->inflight; /* a whole round */
 		}
@@ -320,7 +324,9 @@ CC_INLINE void tarn_init(struct tarn *s, const struct tarn_params *p, const stru
 	s->standing_us = conn->srtt_us;
 	tarn_begin_stretch(&s->round, conn);
 	tarn_begin_stretch(&s->slot, conn);
-	s->low_stamp_us = s->min_rtt_stamp_us = s->press_stamp_us = conn->now_us;
+	tarn_begin_stretch(&s->gauge, conn);
+	s->mean_us[0] = s->mean_us[1] = s->mean_us[2] = TARN_NONE;
+	s->low_stamp_us = s->min_rtt_stamp_us = conn->now_us;
 	s->fell_until = s->next_round = conn->delivered;
 	s->lost = conn->lost;
 	s->random = (conn->seed ^ 0x9e3779b9u) | 1;
@@ -340,8 +346,7 @@ CC_INLINE void tarn_restore(struct tarn *s, u32 acked)
 	s->window_lost = s->window_delivered = 0;
 }
 
-CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acked, u32 lost,
-			    int round_start)
+CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acked, u32 lost)
 {
 	if (s->is_probing)
 		return;
@@ -349,8 +354,6 @@ CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acke
 		tarn_cubic_lost(s, conn);
 	else
 		tarn_cubic_ack(s, conn, acked);
-	if (round_start)
-		tarn_join_drain(s, conn);
 }
 
 CC_INLINE void tarn_on_ack(struct tarn *s, const struct tarn_params *p, const struct cc_conn *conn,
@@ -380,14 +383,15 @@ CC_INLINE void tarn_on_ack(struct tarn *s, const struct tarn_params *p, const st
 	} else if (s->restore_window) {
 		tarn_restore(s, acked);
 	} else if (s->phase == CC_PHASE_AVOIDANCE) {
-		tarn_compete(s, conn, acked, lost, round_start);
+		tarn_compete(s, conn, acked, lost);
 	} else if (round_start && !s->is_probing) {
 		tarn_step(s, p, conn);
 		CC_STEP();
 		tarn_judge_loss(s, p, conn);
-		CC_STEP();
-		tarn_watch_press(s, p, conn);
 	}
+	CC_STEP();
+	if (round_start && s->phase == CC_PHASE_CRUISE && !s->restore_window)
+		tarn_watch_press(s, p, conn);
 	CC_STEP();
 	tarn_drain(s, p, conn, round_start);
 	CC_STEP();

@@ -35,15 +35,15 @@ struct tarn_sums {
 
 struct tarn {
 	struct tarn_stretch round; /* a round trip, by packets */
+	struct tarn_stretch gauge; /* TARN_GAUGE_US: the spread in CRUISE, the mean in a drain */
 	struct tarn_stretch slot;  /* a min_rtt of time: what a fall of the rate is seen in */
 	struct tarn_sums sums;
 	u64 min_rtt_stamp_us; /* when this half of min_rtt's window began */
 	u64 low_stamp_us;     /* when the least RTT since the last drain was seen */
 	u64 probe_done_us;    /* a drain may end then; 0: inflight is still too high */
-	u64 probed_us;        /* when the last drain ended */
 	u64 hold_until_us;    /* no growth above held_window until then */
-	u64 press_stamp_us;
-	u64 left_us; /* when competition was left last; 0: never */
+	u64 pressed_us;       /* since when the queue is above the bound; 0: it is not */
+	u64 left_us;          /* when competition was left last; 0: never */
 	u64 max_rate_stamp_us;
 	u32 window;
 	u32 saved_window;    /* what a drain returns to */
@@ -53,12 +53,13 @@ struct tarn {
 	u32 min_rtt_us[2];   /* of this half of the window, and of the one before */
 	u32 low_us;          /* least RTT since the last drain */
 	u32 probe_rtt_us;    /* least RTT of this drain */
-	u32 standing_us;     /* least RTT of the last round */
+	u32 mean_us[3];      /* least mean of a gauge of each of the last drains */
+	u32 probe_mean_us;   /* of this drain */
+	u32 standing_us;     /* mean RTT of the last round */
 	u32 slot_rtt_us;     /* least RTT of the last slot */
-	u32 jitter_scaled;   /* times 2^TARN_JITTER_SHIFT */
+	u32 spread_scaled;   /* mean less least RTT of a gauge, times 2^TARN_SPREAD_SHIFT */
+	u32 jitter_us;       /* what the mean RTT has above the least without a queue */
 	u32 queue_before_us; /* when the drain began */
-	u32 press_us;        /* mean queue of two seconds */
-	u32 peak_us;         /* largest queue of a round since the last drain */
 	u32 rate;            /* of the last round */
 	u32 rate_before;     /* of the round before it */
 	u32 max_rate[2];     /* of some ten seconds in CRUISE, and of the ten before */
@@ -82,6 +83,7 @@ struct tarn {
 	u8 is_recovering;
 	u8 has_cut;   /* too much was lost since the last drain */
 	u8 doubts;    /* returns to competition soon after it was left */
+	u8 drains;    /* in CRUISE, up to TARN_FIRST_DRAINS */
 	u8 undrained; /* drains in a row that left a queue */
 	u8 drained;   /* drains in a row that left none */
 	u8 ca_state;  /* at the last ACK */
@@ -95,12 +97,26 @@ CC_INLINE u32 tarn_min_rtt(const struct tarn *s)
 	return cc_min_u32(s->min_rtt_us[0], s->min_rtt_us[1]);
 }
 
-CC_INLINE u32 tarn_jitter_us(const struct tarn *s) { return s->jitter_scaled >> TARN_JITTER_SHIFT; }
-
 /* What an RTT has more than the least. */
 CC_INLINE u32 tarn_delay_us(const struct tarn *s, u32 rtt_us)
 {
 	return rtt_us - cc_min_u32(rtt_us, tarn_min_rtt(s));
+}
+
+/* The queueing delay of a mean RTT. */
+CC_INLINE u32 tarn_queue_us(const struct tarn *s, u32 mean_us)
+{
+	u32 delay_us = tarn_delay_us(s, mean_us);
+
+	return delay_us - cc_min_u32(delay_us, s->jitter_us);
+}
+
+/* The queueing delay that flows of this kind make at most: x q^2 = area, and each of them has
+ * TARN_LEAST_BDP packets in a min_rtt. */
+CC_INLINE u32 tarn_bound_us(const struct tarn *s, const struct tarn_params *p)
+{
+	return cc_sqrt((u64)tarn_min_rtt(s) * CC_USEC_PER_MSEC * (p->area >> CC_GAIN_SHIFT) /
+		       TARN_LEAST_BDP);
 }
 
 /* What of the window is in the path and not in its queue. */
@@ -133,6 +149,27 @@ CC_INLINE void tarn_begin_stretch(struct tarn_stretch *stretch, const struct cc_
 	stretch->samples = 0;
 }
 
+/* A time that is the same for all flows: over a round, a flow of a longer RTT would find more
+ * spread, and take more of the rate. In a drain the mean is that of the path without a queue. */
+CC_INLINE void tarn_gauge(struct tarn *s, const struct cc_conn *conn, u32 rtt_us)
+{
+	struct tarn_stretch *gauge = &s->gauge;
+	u32 mean_us, spread_us;
+
+	gauge->min_rtt_us = cc_min_u32(gauge->min_rtt_us, rtt_us);
+	gauge->rtt_sum_us += rtt_us;
+	gauge->samples++;
+	if (gauge->samples < TARN_LEAST_SAMPLES || conn->now_us - gauge->begin_us < TARN_GAUGE_US)
+		return;
+	mean_us = (u32)(gauge->rtt_sum_us / gauge->samples);
+	spread_us = cc_min_u32(mean_us - gauge->min_rtt_us, tarn_min_rtt(s));
+	if (s->is_probing)
+		s->probe_mean_us = cc_min_u32(s->probe_mean_us, mean_us);
+	else if (s->phase != CC_PHASE_STARTUP)
+		s->spread_scaled = (u32)cc_ewma(s->spread_scaled, spread_us, TARN_SPREAD_SHIFT);
+	tarn_begin_stretch(gauge, conn);
+}
+
 CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt_us)
 {
 	u64 slot_us = (u64)TARN_MIN_RTT_SLOT_US << (s->phase == CC_PHASE_AVOIDANCE ? 3 : 0);
@@ -146,6 +183,7 @@ CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt
 	s->round.min_rtt_us = cc_min_u32(s->round.min_rtt_us, rtt_us);
 	s->round.rtt_sum_us += rtt_us;
 	s->round.samples++;
+	tarn_gauge(s, conn, rtt_us);
 	s->slot.min_rtt_us = cc_min_u32(s->slot.min_rtt_us, rtt_us);
 	if (rtt_us < s->low_us) {
 		s->low_us = rtt_us;
@@ -168,16 +206,41 @@ CC_INLINE u32 tarn_rtt_us(struct tarn *s, const struct cc_conn *conn, const stru
 	return rtt_us;
 }
 
-/* The queue that is ours by the law: x q^2 = area, so x q = sqrt(area x); and what the rate sends
- * in the time that jitter adds to the RTT, never less than a packet. */
+/* A drain has found the path empty. */
+CC_INLINE void tarn_keep_mean(struct tarn *s)
+{
+	s->mean_us[2] = s->mean_us[1];
+	s->mean_us[1] = s->mean_us[0];
+	s->mean_us[0] = s->probe_mean_us;
+}
+
+/* The median of the last drains' means says what jitter is left when the queue is gone; of fewer
+ * drains the least. Where aggregates grow with the queue, as in Wi-Fi, jitter does too: at least
+ * the spread in CRUISE counts. */
+CC_INLINE void tarn_update_jitter(struct tarn *s, const struct tarn_params *p)
+{
+	u32 low_us = cc_min_u32(s->mean_us[0], s->mean_us[1]);
+	u32 high_us = cc_max_u32(s->mean_us[0], s->mean_us[1]);
+	u32 mean_us = cc_max_u32(low_us, cc_min_u32(high_us, s->mean_us[2]));
+	u32 spread_us = s->spread_scaled >> TARN_SPREAD_SHIFT;
+
+	if (mean_us == TARN_NONE)
+		mean_us = low_us;
+	s->jitter_us = TARN_MOST_SPREADS * spread_us;
+	if (mean_us != TARN_NONE)
+		s->jitter_us = cc_min_u32(s->jitter_us, tarn_delay_us(s, mean_us));
+	s->jitter_us = cc_max_u32(s->jitter_us, tarn_scale(spread_us, p->jitter_gain));
+}
+
+/* The queue that is ours by the law: x q^2 = area, so x q = sqrt(area x), never less than a packet;
+ * and what the rate sends in the time that jitter adds to the RTT. */
 CC_INLINE void tarn_update_wanted(struct tarn *s, const struct tarn_params *p)
 {
 	u32 standing_us = cc_max_u32(s->standing_us, 1);
 	u64 per_ms = (u64)s->window * CC_USEC_PER_MSEC / standing_us;
-	u64 jitter = (u64)s->window * tarn_jitter_us(s) / standing_us;
 
 	s->wanted = cc_max_u32(cc_sqrt(cc_min_u64(per_ms * p->area, 1ull << 41)), CC_ONE);
-	s->wanted += (u32)(jitter * p->jitter_gain >> CC_GAIN_SHIFT);
+	s->wanted += (u32)((u64)s->window * s->jitter_us / standing_us);
 }
 
 CC_INLINE void tarn_update_rate(struct tarn *s, const struct cc_conn *conn)
@@ -188,8 +251,8 @@ CC_INLINE void tarn_update_rate(struct tarn *s, const struct cc_conn *conn)
 	s->rate_before = s->rate;
 	if (took_us)
 		s->rate = (u32)cc_min_u64((delivered << TARN_RATE_SHIFT) / took_us, TARN_NONE - 1);
-	/* In competition the rate of before it stays. */
-	if (s->phase == CC_PHASE_AVOIDANCE)
+	/* In competition, and while it is suspected, the rate of before it stays. */
+	if (s->phase == CC_PHASE_AVOIDANCE || s->undrained)
 		return;
 	if (conn->now_us - s->max_rate_stamp_us > 10 * CC_USEC_PER_SEC) {
 		s->max_rate_stamp_us = conn->now_us;
@@ -203,22 +266,14 @@ CC_INLINE void tarn_update_rate(struct tarn *s, const struct cc_conn *conn)
 CC_INLINE int tarn_update_round(struct tarn *s, const struct tarn_params *p,
 				const struct cc_conn *conn, const struct cc_ack *ack)
 {
-	u32 spread_us;
-
 	if (ack->interval_us <= 0 || cc_before(ack->prior_delivered, s->next_round))
 		return 0;
 	s->rounds++;
 	s->next_round = conn->delivered;
 	tarn_update_rate(s, conn);
-	if (s->round.samples) {
-		s->standing_us = s->round.min_rtt_us;
-		spread_us = (u32)(s->round.rtt_sum_us / s->round.samples) - s->standing_us;
-		if (s->phase != CC_PHASE_STARTUP && !s->is_probing &&
-		    s->round.samples >= TARN_LEAST_SAMPLES)
-			s->jitter_scaled =
-			    (u32)cc_ewma(s->jitter_scaled, cc_min_u32(spread_us, tarn_min_rtt(s)),
-					 TARN_JITTER_SHIFT);
-	}
+	if (s->round.samples)
+		s->standing_us = (u32)(s->round.rtt_sum_us / s->round.samples);
+	tarn_update_jitter(s, p);
 	tarn_update_wanted(s, p);
 	return 1;
 }

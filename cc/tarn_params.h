@@ -8,17 +8,20 @@
 
 #define TARN_NONE 0xffffffffu /* of a time or a bound: none */
 
-#define TARN_LEAST_SAMPLES 4           /* RTT samples of a round whose mean says something */
-#define TARN_STARTUP_SAMPLES 8         /* and whose least ends Startup (HyStart's number) */
-#define TARN_STARTUP_DELAY_US 1000     /* and the queue that does, beside a quarter of min_rtt */
-#define TARN_FULL_ROUNDS 3             /* rounds without growth that end Startup (BBR) */
-#define TARN_JITTER_SHIFT 3            /* the mean of the jitter follows in 8 rounds */
-#define TARN_MIN_RTT_SLOT_US 30000000  /* half of the window of min_rtt: six probes fit in */
-#define TARN_PROBE_US 100000           /* least time of a drained path, so that all flows see it */
-#define TARN_HOLD_US 2000000           /* no growth after too much loss (BBR's wait to probe) */
-#define TARN_COMPETE_PROBE_US 10000000 /* between drains beside a flow that fills the buffer */
-#define TARN_OVERFLOW_PROBE_US 3000000 /* and at least since the last one, if an overflow asks */
-#define TARN_RETURN_US 15000000 /* who came back from competition so lately needs less evidence */
+#define TARN_LEAST_SAMPLES 4       /* RTT samples of a gauge whose mean says something */
+#define TARN_STARTUP_SAMPLES 8     /* of a round, whose least ends Startup (HyStart's number) */
+#define TARN_STARTUP_DELAY_US 1000 /* and the queue that does, beside a quarter of min_rtt */
+#define TARN_FULL_ROUNDS 3         /* rounds without growth that end Startup (BBR) */
+#define TARN_GAUGE_US 50000        /* spread and empty path: as long for all RTTs */
+#define TARN_SPREAD_SHIFT 5        /* the mean spread follows in 32 gauges */
+#define TARN_MOST_SPREADS 2        /* jitter at most: others spoil drains before flows have met */
+#define TARN_MIN_RTT_SLOT_US 30000000 /* half of the window of min_rtt: seven drains fit in */
+#define TARN_PROBE_US 100000          /* least time of a drained path, so that all flows see it */
+#define TARN_HOLD_US 2000000          /* no growth after too much loss (BBR's wait to probe) */
+#define TARN_COMPETE_INTERVALS 2      /* between drains beside a flow that fills the buffer */
+#define TARN_FIRST_DRAINS 2           /* before which flows of this kind have not met */
+#define TARN_LEAST_BDP 5              /* packets of BDP that a flow of this kind has at least */
+#define TARN_DOUBT_US 30000000 /* who came back from competition so lately had left it in error */
 
 /* clang-format off */
 #define tarn_PARAMS(P)                                                                             \
@@ -30,18 +33,18 @@
 	  "tarn.h", "the same for the mean of the rounds between two drains, in parts of the window") \
 	P(most_growth, CC_RATIO(1, 4), 0, CC_ONE, CC_ONE, "of the window", "steps only",           \
 	  "Copa, BBR", "most growth of a round while no queue answers")                            \
-	P(jitter_gain, CC_ONE, 0, 4 * CC_ONE, CC_ONE, "of the jitter", "none",                     \
-	  "as BBR's extra_acked", "delay allowed beside the queue's: mean less least RTT of a round") \
-	P(probe_interval_us, 5000000, 100000, 60000000, 1, "us", "not allowed",                    \
-	  "draft-ietf-ccwg-bbr ProbeRTTInterval", "a drain follows when no lower RTT was seen for this long") \
+	P(jitter_gain, CC_RATIO(5, 4), 0, 4 * CC_ONE, CC_ONE, "of the spread", "as drains see it", \
+	  "Wi-Fi of the targets", "least delay allowed beside the queue's: mean less least RTT of 50 ms") \
+	P(probe_interval_us, 4000000, 100000, 60000000, 1, "us", "not allowed",                    \
+	  "tarn.h; BBR's 5 s would coincide", "a drain follows when no lower RTT was seen for this long") \
 	P(probe_gain, CC_RATIO(85, 100), CC_RATIO(1, 4), CC_ONE, CC_ONE, "of the own BDP",         \
 	  "not allowed", "tarn.h", "window of a drain")                                            \
 	P(undrained_probes, 2, 0, 100, 1, "drains", "no such test", "tarn.h",                      \
 	  "so many in a row that left half of the queue begin competition")                        \
-	P(press_us, 17000, 0, 10000000, 1, "us", "no such test", "tarn.h",                         \
-	  "mean queue of two seconds that, with press_rtt, begins competition")                    \
-	P(press_rtt, CC_RATIO(35, 100), 0, 16 * CC_ONE, CC_ONE, "of min_rtt", "any",               \
-	  "tarn.h", "likewise")                                                                    \
+	P(press, 3 * CC_ONE, 0, 100 * CC_ONE, CC_ONE, "of the law's bound", "no such test",        \
+	  "training paths", "queue that own flows never keep up, which begins competition")        \
+	P(press_us, 3000000, 0, 60000000, 1, "us", "at once", "training paths",                    \
+	  "for so long; own flows: 2 s at most")                                                   \
 	P(loss_thresh, CC_RATIO(2, 100), 0, CC_ONE, CC_ONE, "of packets", "any loss",              \
 	  "draft-ietf-ccwg-bbr LossThresh", "loss that is too much in a buffer too small for the queue wanted") \
 	P(forgiven, CC_RATIO(8, 100), 0, CC_ONE, CC_ONE, "of packets", "none", "tarn.h",           \

@@ -34,7 +34,7 @@ fn one_flow_keeps_the_queue_of_its_law_at_every_rate() {
         let mut flow = Flow::new("tarn", path, &[("jitter_gain", 0)], 1);
         let queue_us = settled_queue_us(flow.run(15.0), 8.0);
         let expected_us = lawful_us(&path, AREA);
-        // The law counts the least delay of a round; a packet and the step above it are seen too.
+        // A drain sees a packet or two of its own; they are allowed beside the law's queue.
         let packet_us = 12e6 / path.rate_bps as f64 * 1000.0;
         assert!(
             queue_us > 0.8 * expected_us && queue_us < 1.3 * expected_us + 3.0 * packet_us,
@@ -70,7 +70,7 @@ fn startup_ends_far_from_the_end_of_a_deep_buffer_and_the_link_stays_full() {
 }
 
 #[test]
-fn a_drain_comes_after_five_seconds_without_a_lower_rtt_and_finds_the_path_empty() {
+fn a_drain_comes_after_four_seconds_without_a_lower_rtt_and_finds_the_path_empty() {
     let path = deep(100, 40);
     let mut flow = Flow::new("tarn", path, &[], 1);
     let begins: Vec<f64> = phases(flow.run(32.0))
@@ -78,9 +78,9 @@ fn a_drain_comes_after_five_seconds_without_a_lower_rtt_and_finds_the_path_empty
         .filter(|(phase, _)| *phase == Phase::ProbeRtt)
         .map(|(_, at_s)| *at_s)
         .collect();
-    assert!(begins.len() >= 5, "{begins:?}");
+    assert!(begins.len() >= 7, "{begins:?}");
     for pair in begins.windows(2) {
-        assert!((5.0..5.6).contains(&(pair[1] - pair[0])), "{begins:?}");
+        assert!((4.0..4.6).contains(&(pair[1] - pair[0])), "{begins:?}");
     }
     let drain = visit(&flow.rows, Phase::ProbeRtt, 1);
     let left_us = drain
