@@ -346,7 +346,8 @@ CC_INLINE void tarn_restore(struct tarn *s, u32 acked)
 	s->window_lost = s->window_delivered = 0;
 }
 
-CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acked, u32 lost)
+CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acked, u32 lost,
+			    int round_start)
 {
 	if (s->is_probing)
 		return;
@@ -354,21 +355,25 @@ CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acke
 		tarn_cubic_lost(s, conn);
 	else
 		tarn_cubic_ack(s, conn, acked);
+	if (round_start)
+		tarn_join_drain(s, conn);
 }
 
 CC_INLINE void tarn_on_ack(struct tarn *s, const struct tarn_params *p, const struct cc_conn *conn,
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
 	u32 lost = conn->lost - s->lost, acked = ack->acked_sacked;
-	u32 rtt_us = tarn_rtt_us(s, conn, ack);
+	int is_repairing = conn->ca_state != CC_OPEN || s->ca_state != CC_OPEN;
+	u32 rtt_us = tarn_rtt_us(ack, is_repairing);
 	int round_start;
 
 	s->lost = conn->lost;
+	s->ca_state = conn->ca_state;
 	s->window_lost += lost;
 	s->window_delivered += acked;
 	s->was_full |= conn->is_cwnd_full;
 	if (rtt_us)
-		tarn_take_rtt(s, conn, rtt_us);
+		tarn_take_rtt(s, conn, rtt_us, is_repairing);
 	CC_STEP();
 	if (tarn_min_rtt(s) == TARN_NONE)
 		return;
@@ -383,7 +388,7 @@ CC_INLINE void tarn_on_ack(struct tarn *s, const struct tarn_params *p, const st
 	} else if (s->restore_window) {
 		tarn_restore(s, acked);
 	} else if (s->phase == CC_PHASE_AVOIDANCE) {
-		tarn_compete(s, conn, acked, lost);
+		tarn_compete(s, conn, acked, lost, round_start);
 	} else if (round_start && !s->is_probing) {
 		tarn_step(s, p, conn);
 		CC_STEP();

@@ -8,7 +8,8 @@
  * what flows of this kind make at most: the law then leaves half a packet in a min_rtt.
  *
  * A drain that finds the path empty ends it. In competition every second drain is left out, so that
- * those that take place fall together with the others'.
+ * those that take place fall together with the others'. Flows that compete with nobody but one
+ * another need not drain together: they do when the queue falls to half.
  */
 #ifndef FULLPIPE_CC_TARN_COMPETE_H
 #define FULLPIPE_CC_TARN_COMPETE_H
@@ -43,7 +44,9 @@ CC_INLINE void tarn_stop_drain(struct tarn *s, const struct cc_conn *conn)
 	s->is_probing = 0;
 	s->window = s->saved_window;
 	s->low_us = s->probe_rtt_us;
-	s->low_stamp_us = conn->now_us;
+	s->low_stamp_us = s->probed_us = conn->now_us;
+	s->peak_us = 0;
+	s->settling = 2; /* the window comes back faster than the link carries it away */
 	tarn_begin_stretch(&s->gauge, conn);
 }
 
@@ -57,6 +60,7 @@ CC_INLINE void tarn_begin_competition(struct tarn *s, const struct cc_conn *conn
 	s->drained = 0;
 	s->undrained = 0;
 	s->pressed_us = 0;
+	s->peak_us = 0;
 	s->is_recovering = 0;
 	s->window = cc_max_u32(s->window, TARN_LEAST_WINDOW * CC_ONE);
 	cubic_reset(&s->cubic, conn);
@@ -86,7 +90,7 @@ CC_INLINE void tarn_watch_press(struct tarn *s, const struct tarn_params *p,
 	}
 	if (!s->pressed_us)
 		s->pressed_us = conn->now_us;
-	if (conn->now_us - s->pressed_us < p->press_us)
+	if (conn->now_us - s->pressed_us < p->press_time_us)
 		return;
 	if (s->is_probing)
 		tarn_stop_drain(s, conn);
@@ -124,6 +128,17 @@ CC_INLINE void tarn_reconsider(struct tarn *s, const struct cc_conn *conn, u32 l
 			 : 0;
 	if (s->drained >= 1u << cc_min_u32(s->doubts, TARN_MOST_DOUBTS))
 		tarn_end_competition(s, conn);
+}
+
+/* Once a round in COMPETE: the queue has fallen to half, so somebody drains, and it may be our own
+ * kind. */
+CC_INLINE void tarn_join_drain(struct tarn *s, const struct cc_conn *conn)
+{
+	u32 queue_us = tarn_delay_us(s, s->standing_us);
+
+	s->peak_us = cc_max_u32(s->peak_us, queue_us);
+	if (queue_us < s->peak_us / 2 && conn->now_us - s->probed_us > TARN_JOIN_US)
+		s->low_stamp_us = 0;
 }
 
 CC_INLINE void tarn_cubic_lost(struct tarn *s, const struct cc_conn *conn)

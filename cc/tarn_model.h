@@ -17,11 +17,11 @@
 /* What the ACKs of a stretch of time say. */
 struct tarn_stretch {
 	u64 begin_us;
-	u64 rtt_sum_us;
-	u32 delivered; /* conn->delivered when it began */
+	u64 rtt_sum_us; /* of the samples that a mean may count */
+	u32 delivered;  /* conn->delivered when it began */
 	u32 min_rtt_us;
 	u32 samples;
-	u32 unused_;
+	u32 counted;
 };
 
 /* Sums over the rounds in CRUISE since the last drain. */
@@ -41,6 +41,7 @@ struct tarn {
 	u64 min_rtt_stamp_us; /* when this half of min_rtt's window began */
 	u64 low_stamp_us;     /* when the least RTT since the last drain was seen */
 	u64 probe_done_us;    /* a drain may end then; 0: inflight is still too high */
+	u64 probed_us;        /* when the last drain ended */
 	u64 hold_until_us;    /* no growth above held_window until then */
 	u64 pressed_us;       /* since when the queue is above the bound; 0: it is not */
 	u64 left_us;          /* when competition was left last; 0: never */
@@ -55,11 +56,12 @@ struct tarn {
 	u32 probe_rtt_us;    /* least RTT of this drain */
 	u32 mean_us[3];      /* least mean of a gauge of each of the last drains */
 	u32 probe_mean_us;   /* of this drain */
-	u32 standing_us;     /* mean RTT of the last round */
+	u32 standing_us;     /* mean RTT of the last round; the least where no sample counts */
 	u32 slot_rtt_us;     /* least RTT of the last slot */
 	u32 spread_scaled;   /* mean less least RTT of a gauge, times 2^TARN_SPREAD_SHIFT */
 	u32 jitter_us;       /* what the mean RTT has above the least without a queue */
 	u32 queue_before_us; /* when the drain began */
+	u32 peak_us;         /* COMPETE: largest queue of a round since the last drain */
 	u32 rate;            /* of the last round */
 	u32 rate_before;     /* of the round before it */
 	u32 max_rate[2];     /* of some ten seconds in CRUISE, and of the ten before */
@@ -147,6 +149,7 @@ CC_INLINE void tarn_begin_stretch(struct tarn_stretch *stretch, const struct cc_
 	stretch->rtt_sum_us = 0;
 	stretch->min_rtt_us = TARN_NONE;
 	stretch->samples = 0;
+	stretch->counted = 0;
 }
 
 /* A time that is the same for all flows: over a round, a flow of a longer RTT would find more
@@ -158,10 +161,10 @@ CC_INLINE void tarn_gauge(struct tarn *s, const struct cc_conn *conn, u32 rtt_us
 
 	gauge->min_rtt_us = cc_min_u32(gauge->min_rtt_us, rtt_us);
 	gauge->rtt_sum_us += rtt_us;
-	gauge->samples++;
-	if (gauge->samples < TARN_LEAST_SAMPLES || conn->now_us - gauge->begin_us < TARN_GAUGE_US)
+	gauge->counted++;
+	if (gauge->counted < TARN_LEAST_SAMPLES || conn->now_us - gauge->begin_us < TARN_GAUGE_US)
 		return;
-	mean_us = (u32)(gauge->rtt_sum_us / gauge->samples);
+	mean_us = (u32)(gauge->rtt_sum_us / gauge->counted);
 	spread_us = cc_min_u32(mean_us - gauge->min_rtt_us, tarn_min_rtt(s));
 	if (s->is_probing)
 		s->probe_mean_us = cc_min_u32(s->probe_mean_us, mean_us);
@@ -170,7 +173,8 @@ CC_INLINE void tarn_gauge(struct tarn *s, const struct cc_conn *conn, u32 rtt_us
 	tarn_begin_stretch(gauge, conn);
 }
 
-CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt_us)
+CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt_us,
+			     int is_repairing)
 {
 	u64 slot_us = (u64)TARN_MIN_RTT_SLOT_US << (s->phase == CC_PHASE_AVOIDANCE ? 3 : 0);
 
@@ -181,9 +185,13 @@ CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt
 	}
 	s->min_rtt_us[0] = cc_min_u32(s->min_rtt_us[0], rtt_us);
 	s->round.min_rtt_us = cc_min_u32(s->round.min_rtt_us, rtt_us);
-	s->round.rtt_sum_us += rtt_us;
 	s->round.samples++;
-	tarn_gauge(s, conn, rtt_us);
+	/* While packets are repaired, RTTs are rounded, and long where ACKs waited for a hole. */
+	if (!is_repairing) {
+		s->round.rtt_sum_us += rtt_us;
+		s->round.counted++;
+		tarn_gauge(s, conn, rtt_us);
+	}
 	s->slot.min_rtt_us = cc_min_u32(s->slot.min_rtt_us, rtt_us);
 	if (rtt_us < s->low_us) {
 		s->low_us = rtt_us;
@@ -195,12 +203,10 @@ CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt
 /* The RTT of an ACK; 0: it has none. During repairs it may be by timestamps, in whole ms rounded
  * down (Linux tcp_rtt_tsopt_us()). It then counts as what it may be at most, so that min_rtt is not
  * too low: where queues are small, 1 ms is much. */
-CC_INLINE u32 tarn_rtt_us(struct tarn *s, const struct cc_conn *conn, const struct cc_ack *ack)
+CC_INLINE u32 tarn_rtt_us(const struct cc_ack *ack, int is_repairing)
 {
-	int is_repairing = conn->ca_state != CC_OPEN || s->ca_state != CC_OPEN;
 	u32 rtt_us = ack->rtt_us > 0 ? (u32)ack->rtt_us : 0;
 
-	s->ca_state = conn->ca_state;
 	if (is_repairing && rtt_us && rtt_us % CC_USEC_PER_MSEC == 0)
 		rtt_us += CC_USEC_PER_MSEC - 1;
 	return rtt_us;
@@ -271,8 +277,10 @@ CC_INLINE int tarn_update_round(struct tarn *s, const struct tarn_params *p,
 	s->rounds++;
 	s->next_round = conn->delivered;
 	tarn_update_rate(s, conn);
-	if (s->round.samples)
-		s->standing_us = (u32)(s->round.rtt_sum_us / s->round.samples);
+	if (s->round.counted)
+		s->standing_us = (u32)(s->round.rtt_sum_us / s->round.counted);
+	else if (s->round.samples)
+		s->standing_us = s->round.min_rtt_us;
 	tarn_update_jitter(s, p);
 	tarn_update_wanted(s, p);
 	return 1;

@@ -19,6 +19,7 @@
 #define TARN_PROBE_US 100000          /* least time of a drained path, so that all flows see it */
 #define TARN_HOLD_US 2000000          /* no growth after too much loss (BBR's wait to probe) */
 #define TARN_COMPETE_INTERVALS 2      /* between drains beside a flow that fills the buffer */
+#define TARN_JOIN_US 3000000          /* and at least, if the queue falls to half */
 #define TARN_FIRST_DRAINS 2           /* before which flows of this kind have not met */
 #define TARN_LEAST_BDP 5              /* packets of BDP that a flow of this kind has at least */
 #define TARN_DOUBT_US 30000000 /* who came back from competition so lately had left it in error */
@@ -43,7 +44,7 @@
 	  "so many in a row that left half of the queue begin competition")                        \
 	P(press, 3 * CC_ONE, 0, 100 * CC_ONE, CC_ONE, "of the law's bound", "no such test",        \
 	  "training paths", "queue that own flows never keep up, which begins competition")        \
-	P(press_us, 3000000, 0, 60000000, 1, "us", "at once", "training paths",                    \
+	P(press_time_us, 3000000, 0, 60000000, 1, "us", "at once", "training paths",               \
 	  "for so long; own flows: 2 s at most")                                                   \
 	P(loss_thresh, CC_RATIO(2, 100), 0, CC_ONE, CC_ONE, "of packets", "any loss",              \
 	  "draft-ietf-ccwg-bbr LossThresh", "loss that is too much in a buffer too small for the queue wanted") \
