@@ -17,7 +17,7 @@
 #include "tarn_model.h"
 
 #define TARN_LEFT_OF_QUEUE 2 /* a drain of our kind alone leaves less than a half, */
-#define TARN_NOISE_US 1500   /* or this, */
+#define TARN_NOISE_US 1500   /* or this, or what jitter adds, */
 #define TARN_NOISE_OF_RTT 32 /* or this part of min_rtt */
 #define TARN_MOST_PERCENT 40 /* of min_rtt: more is never our own */
 #define TARN_CLEAR_OF_RTT 8  /* an eighth of min_rtt left, and the path is drained */
@@ -104,6 +104,7 @@ CC_INLINE u32 tarn_left_limit(const struct tarn *s)
 	u32 limit_us = cc_min_u32(s->queue_before_us / TARN_LEFT_OF_QUEUE,
 				  (u32)((u64)min_rtt_us * TARN_MOST_PERCENT / 100));
 
+	limit_us = cc_max_u32(limit_us, s->jitter_us);
 	return cc_max_u32(limit_us, cc_max_u32(TARN_NOISE_US, min_rtt_us / TARN_NOISE_OF_RTT));
 }
 
