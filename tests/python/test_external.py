@@ -71,6 +71,14 @@ def test_the_smallest_file_has_sixty_lines_and_grows_as_reno_does(tmp_path: Path
     assert run(str(path))["flow_samples"] == run("reno")["flow_samples"]
 
 
+def test_a_file_that_is_named_like_a_built_in_algorithm_is_what_runs(tmp_path: Path) -> None:
+    text = works(tmp_path).read_text()
+    path = tmp_path / "cubic.h"
+    path.write_text(text.replace("mine", "cubic").replace("MINE", "CUBIC"))
+    samples = run(str(path))["flow_samples"]
+    assert samples == run("reno")["flow_samples"] != run("cubic")["flow_samples"]
+
+
 def test_constants_of_a_file_are_set_as_those_of_a_built_in_one(tmp_path: Path) -> None:
     path = works(tmp_path)
     usual = run(str(path))["flows"]

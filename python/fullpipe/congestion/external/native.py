@@ -41,7 +41,9 @@ _CHECKED = (
 _DEBUGGED = ("-Og", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-DCC_DEBUG")
 #: How the kernel's Makefile has its C understood.
 _KERNELS = ("-fno-strict-aliasing", "-fwrapv", "-fno-delete-null-pointer-checks")
-
+#: Not in quotes: those would find the header of a built-in algorithm of that name, which is beside
+#: cc/external.c.
+_SOURCE = "-DCC_SOURCE=<{}>"
 
 #: What a worker says of an algorithm and of each of its constants.
 _ALGORITHM = {"name": str, "title": str, "sources": str, "flags": int, "state_bytes": int}
@@ -149,7 +151,7 @@ def defines(source: Source, title: str | None = None) -> tuple[str, ...]:
     """What cc/external.c is told of a source."""
     text = source.title if title is None else title
     dialect = _KERNELS if source.is_kernels else ()
-    return (*dialect, f"-DCC_NAME={source.name}", f'-DCC_SOURCE="{source.main}"',
+    return (*dialect, f"-DCC_NAME={source.name}", _SOURCE.format(source.main),
             f'-DCC_TITLE="{_plain(text)}"')  # fmt: skip
 
 
@@ -204,7 +206,7 @@ def _identity() -> str:
     """A hash of what decides over an object besides the source: compiler, flags and rules."""
     here = Path(__file__).parent
     rules = [(here / name).read_bytes() for name in ("objects.py", "refusals.py", "tokens.py")]
-    return toolchain.identity(_COMMON, _CHECKED, rules)
+    return toolchain.identity(_COMMON, _CHECKED, _SOURCE, rules)
 
 
 def _plain(title: str) -> str:
