@@ -9,13 +9,21 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-fn next() -> u64 {
-    let state = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-    STATE.set(state);
-    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), from its state.
+pub struct SplitMix(pub u64);
+
+impl SplitMix {
+    fn byte(&mut self) -> u8 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 32) as u8
+    }
+
+    /// Fills a buffer with random bytes.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        bytes.fill_with(|| self.byte());
+    }
 }
 
 #[no_mangle]
@@ -33,10 +41,12 @@ unsafe extern "Rust" fn __getrandom_v03_custom(
 /// # Safety
 /// `destination` is a buffer of this length.
 pub unsafe fn fill(destination: *mut u8, length: usize) {
+    let mut random = SplitMix(STATE.get());
     for position in 0..length {
         // SAFETY: it is within the buffer.
-        unsafe { destination.add(position).write((next() >> 32) as u8) };
+        unsafe { destination.add(position).write(random.byte()) };
     }
+    STATE.set(random.0);
 }
 
 /// Adds a seed to the sequence of this thread.

@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 
 use aws_lc_sys as tls;
+use fullpipe_quic_common::seeded::SplitMix;
 use fullpipe_quic_common::stacks::{Ends, Stack};
 use fullpipe_quic_common::{
     addresses, pem, phase, text, windowed_phase, OVERHEAD_BYTES, SERVER_NAME, WINDOW_BYTES, ZEROS,
@@ -47,27 +48,13 @@ fn open(control: &str, setup: &Setup) -> Result<Ends, String> {
     Ok([Box::new(near), Box::new(far)])
 }
 
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for byte in bytes {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            *byte = ((mixed ^ (mixed >> 31)) >> 32) as u8;
-        }
-    }
-
-    fn cid(&mut self) -> ng::ngtcp2_cid {
-        let mut cid = ng::ngtcp2_cid {
-            datalen: CID_BYTES,
-            data: [0; 20],
-        };
-        self.fill(&mut cid.data[..CID_BYTES]);
-        cid
-    }
+fn cid_from(random: &mut SplitMix) -> ng::ngtcp2_cid {
+    let mut cid = ng::ngtcp2_cid {
+        datalen: CID_BYTES,
+        data: [0; 20],
+    };
+    random.fill(&mut cid.data[..CID_BYTES]);
+    cid
 }
 
 /// What callbacks read and change; at one address for as long as the connection lives.
@@ -75,7 +62,7 @@ struct Inside {
     conn: *mut ng::ngtcp2_conn,
     /// TLS finds the connection by it.
     back: ng::ngtcp2_crypto_conn_ref,
-    random: Random,
+    random: SplitMix,
     /// -1: it was not opened.
     stream: i64,
     unsent_bytes: u64,
@@ -240,7 +227,7 @@ unsafe extern "C" fn new_cid(
     // SAFETY: ngtcp2 passes places for a connection id and for a token of 16 bytes.
     unsafe {
         let random = &mut inside(user_data).random;
-        *cid = random.cid();
+        *cid = cid_from(random);
         (*cid).datalen = length.min(CID_BYTES);
         random.fill(std::slice::from_raw_parts_mut(token, 16));
     }
@@ -384,7 +371,7 @@ impl End {
                 get_conn: Some(conn_of),
                 user_data: ptr::null_mut(),
             },
-            random: Random(setup.seed.wrapping_add(end as u64)),
+            random: SplitMix(setup.seed.wrapping_add(end as u64)),
             stream: -1,
             unsent_bytes: 0,
             is_finishing: false,
@@ -470,7 +457,7 @@ impl End {
             params.initial_max_stream_data_uni = WINDOW_BYTES.into();
             params.initial_max_streams_uni = 1;
             params.max_idle_timeout = 0;
-            let own = (*inside).random.cid();
+            let own = cid_from(&mut (*inside).random);
             let path = self.path.pointers();
             let make = match header {
                 None => ng::ngtcp2_conn_client_new_versioned,
@@ -480,7 +467,7 @@ impl End {
                     ng::ngtcp2_conn_server_new_versioned
                 }
             };
-            let peer = header.map_or_else(|| (*inside).random.cid(), |header| header.scid);
+            let peer = header.map_or_else(|| cid_from(&mut (*inside).random), |header| header.scid);
             self.error = make(
                 &raw mut (*inside).conn,
                 &raw const peer,
