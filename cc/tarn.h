@@ -13,8 +13,9 @@
  *
  * The law needs the true least RTT. So each flow drains: it holds a little less than the path
  * carries for it for a round. Whoever sees the least RTT waits an interval from there, as in BBR:
- * after two intervals all flows drain at once. What a drain leaves tells whether somebody fills the
- * buffer (COMPETE), and after it the window leaps by the mean error of the rounds before.
+ * after two intervals all flows drain at once. After a drain the window leaps by the mean error of
+ * the rounds before. What a drain leaves, or a queue that the law does not make, tells whether
+ * somebody fills the buffer (COMPETE).
  *
  * Loss is the path's own where the delay shows that the law is kept (tarn_judge_loss()).
  *
@@ -49,7 +50,7 @@
 	S(min_rtt, "us", 1, cc_unless(tarn_min_rtt(s), TARN_NONE), "least RTT of 30 to 60 s")      \
 	S(standing_delay, "us", 1, tarn_queue_us(s, s->standing_us), "mean queueing delay of the last round") \
 	S(wanted, "packets", CC_ONE, s->wanted, "own part of the queue by the law")                \
-	S(queue, "packets", CC_ONE, s->window - tarn_in_path(s, s->standing_us), "own part of the queue") \
+	S(queue, "packets", CC_ONE, tarn_own_queue(s), "own part of the queue") \
 	S(jitter, "us", 1, s->jitter_us, "mean less least RTT without a queue")                    \
 	S(undrained, "", 1, s->undrained, "drains in a row that left a queue")                     \
 	S(held_window, "packets", CC_ONE, cc_unless(s->held_window, TARN_NONE), "bound after too much loss")
@@ -128,7 +129,7 @@ CC_INLINE void tarn_judge_loss(struct tarn *s, const struct tarn_params *p,
 			       const struct cc_conn *conn)
 {
 	u32 all = s->window_lost + s->window_delivered, limit = p->loss_thresh, least;
-	u32 queue = s->window - tarn_in_path(s, s->standing_us);
+	u32 queue = tarn_own_queue(s);
 	u64 lost = (u64)s->window_lost * CC_ONE;
 
 	if (s->settling) {

@@ -79,12 +79,10 @@ CC_INLINE void tarn_end_competition(struct tarn *s, const struct cc_conn *conn)
 CC_INLINE void tarn_watch_press(struct tarn *s, const struct tarn_params *p,
 				const struct cc_conn *conn)
 {
-	u32 queue = s->window - tarn_in_path(s, s->standing_us);
-
 	/* Only what stands although we have given way: an own queue goes within a round. */
 	if (!p->press ||
 	    tarn_queue_us(s, s->standing_us) <= tarn_scale(tarn_bound_us(s, p), p->press) ||
-	    (!s->is_probing && queue > 2 * s->wanted)) {
+	    (!s->is_probing && tarn_own_queue(s) > 2 * s->wanted)) {
 		s->pressed_us = 0;
 		return;
 	}

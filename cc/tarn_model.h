@@ -127,6 +127,12 @@ CC_INLINE u32 tarn_in_path(const struct tarn *s, u32 rtt_us)
 	return (u32)((u64)s->window * cc_min_u32(tarn_min_rtt(s), rtt_us) / cc_max_u32(rtt_us, 1));
 }
 
+/* The own part of the queue. */
+CC_INLINE u32 tarn_own_queue(const struct tarn *s)
+{
+	return s->window - tarn_in_path(s, s->standing_us);
+}
+
 /* What a rate keeps in the path without a queue. */
 CC_INLINE u32 tarn_bdp(const struct tarn *s, u32 rate)
 {
