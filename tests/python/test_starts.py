@@ -80,7 +80,10 @@ def test_hystart_of_the_kernels_cubic_ends_where_the_simulators_does(
     path: tuple[int, int, str, str],
 ) -> None:
     kernels = first_threshold("vm", "kernel:cubic", path)
-    assert first_threshold("vm", "cubic", path) == kernels
+    # The two need different processor time for a call, so the RTT that ends the start may be that
+    # of one ACK later, and an ACK adds one packet. Over five times of the flow's start on the last
+    # path, each of them had 1139 three times and 1140 twice, but not at the same times.
+    assert abs(first_threshold("vm", "cubic", path) - kernels) <= 1
     assert first_threshold("sim", "cubic", path) == pytest.approx(kernels, rel=0.05)
 
 
