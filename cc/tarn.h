@@ -296,18 +296,28 @@ CC_INLINE void tarn_drain(struct tarn *s, const struct tarn_params *p, const str
 	tarn_end_drain(s, p, conn, left_us);
 }
 
+/* The RTT by which a window becomes a rate. A drain's window is of a path without a queue. After an
+ * outage srtt is long, and falls by an eighth of the difference an ACK; where the window is small,
+ * ACKs are far apart, and the rate would stay low for seconds. */
+CC_INLINE u32 tarn_pacing_rtt_us(const struct tarn *s, const struct cc_conn *conn)
+{
+	u32 rtt_us = s->is_probing ? tarn_min_rtt(s) : conn->srtt_us, last_us = s->last_rtt_us[0];
+
+	return last_us && last_us < rtt_us / 2 ? last_us : rtt_us;
+}
+
 CC_INLINE void tarn_apply(struct tarn *s, const struct cc_conn *conn, struct cc_ctl *ctl)
 {
 	u32 gain = s->phase == CC_PHASE_STARTUP ? TARN_STARTUP_GAIN : TARN_PACING_GAIN;
+	u32 rtt_us = tarn_pacing_rtt_us(s, conn);
 
 	tarn_bound_window(s);
 	ctl->cwnd = cc_min_u32(cc_max_u32(s->window >> CC_GAIN_SHIFT, 2), conn->cwnd_clamp);
 	if (s->window < 2 * CC_ONE)
 		gain = CC_ONE;
-	if (conn->srtt_us)
+	if (rtt_us)
 		ctl->pacing_rate_Bps =
-		    ((u64)s->window * conn->mss_bytes / conn->srtt_us * CC_USEC_PER_SEC >>
-		     CC_GAIN_SHIFT) *
+		    ((u64)s->window * conn->mss_bytes / rtt_us * CC_USEC_PER_SEC >> CC_GAIN_SHIFT) *
 			gain >>
 		    CC_GAIN_SHIFT;
 	s->mss_bytes = conn->mss_bytes;
@@ -364,17 +374,16 @@ CC_INLINE void tarn_on_ack(struct tarn *s, const struct tarn_params *p, const st
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
 	u32 lost = conn->lost - s->lost, acked = ack->acked_sacked;
-	int is_repairing = conn->ca_state != CC_OPEN || s->ca_state != CC_OPEN;
-	u32 rtt_us = tarn_rtt_us(ack, is_repairing);
+	u32 rtt_us = tarn_rtt_us(s, conn, ack);
 	int round_start;
 
 	s->lost = conn->lost;
-	s->ca_state = conn->ca_state;
 	s->window_lost += lost;
 	s->window_delivered += acked;
 	s->was_full |= conn->is_cwnd_full;
 	if (rtt_us)
-		tarn_take_rtt(s, conn, rtt_us, is_repairing);
+		tarn_take_rtt(s, conn, rtt_us);
+	s->ca_state = conn->ca_state;
 	CC_STEP();
 	if (tarn_min_rtt(s) == TARN_NONE)
 		return;

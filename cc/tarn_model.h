@@ -52,6 +52,7 @@ struct tarn {
 	u32 held_window;     /* TARN_NONE: no bound */
 	u32 wanted;          /* the queue by the law */
 	u32 min_rtt_us[2];   /* of this half of the window, and of the one before */
+	u32 last_rtt_us[2];  /* of the ACK before, and of the one before that */
 	u32 low_us;          /* least RTT since the last drain */
 	u32 probe_rtt_us;    /* least RTT of this drain */
 	u32 mean_us[3];      /* least mean of a gauge of each of the last drains */
@@ -158,12 +159,18 @@ CC_INLINE void tarn_begin_stretch(struct tarn_stretch *stretch, const struct cc_
 	stretch->counted = 0;
 }
 
+/* The state of this ACK, or of the one before where that is worse. */
+CC_INLINE u8 tarn_ca_state(const struct tarn *s, const struct cc_conn *conn)
+{
+	return s->ca_state > conn->ca_state ? s->ca_state : conn->ca_state;
+}
+
 /* A time that is the same for all flows: over a round, a flow of a longer RTT would find more
  * spread, and take more of the rate. In a drain the mean is that of the path without a queue. */
 CC_INLINE void tarn_gauge(struct tarn *s, const struct cc_conn *conn, u32 rtt_us)
 {
 	struct tarn_stretch *gauge = &s->gauge;
-	u32 mean_us, spread_us;
+	u32 mean_us;
 
 	gauge->min_rtt_us = cc_min_u32(gauge->min_rtt_us, rtt_us);
 	gauge->rtt_sum_us += rtt_us;
@@ -171,50 +178,65 @@ CC_INLINE void tarn_gauge(struct tarn *s, const struct cc_conn *conn, u32 rtt_us
 	if (gauge->counted < TARN_LEAST_SAMPLES || conn->now_us - gauge->begin_us < TARN_GAUGE_US)
 		return;
 	mean_us = (u32)(gauge->rtt_sum_us / gauge->counted);
-	spread_us = cc_min_u32(mean_us - gauge->min_rtt_us, tarn_min_rtt(s));
 	if (s->is_probing)
 		s->probe_mean_us = cc_min_u32(s->probe_mean_us, mean_us);
 	else if (s->phase != CC_PHASE_STARTUP)
-		s->spread_scaled = (u32)cc_ewma(s->spread_scaled, spread_us, TARN_SPREAD_SHIFT);
+		s->spread_scaled =
+		    (u32)cc_ewma(s->spread_scaled, mean_us - gauge->min_rtt_us, TARN_SPREAD_SHIFT);
 	tarn_begin_stretch(gauge, conn);
 }
 
-CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt_us,
-			     int is_repairing)
+CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt_us)
 {
 	u64 slot_us = (u64)TARN_MIN_RTT_SLOT_US << (s->phase == CC_PHASE_AVOIDANCE ? 3 : 0);
+	u8 ca_state = tarn_ca_state(s, conn);
+	u32 least_us = rtt_us;
 
+	/* A packet that has overtaken others opens a hole, and its RTT is not that of the path. Of
+	 * three ACKs in a row one is hardly ever of such a packet, so the longest of them counts.
+	 */
+	if (ca_state != CC_OPEN)
+		least_us = cc_max_u32(rtt_us, cc_max_u32(s->last_rtt_us[0], s->last_rtt_us[1]));
+	s->last_rtt_us[1] = s->last_rtt_us[0];
+	s->last_rtt_us[0] = rtt_us;
 	if (conn->now_us - s->min_rtt_stamp_us > slot_us) {
 		s->min_rtt_stamp_us = conn->now_us;
 		s->min_rtt_us[1] = s->min_rtt_us[0];
-		s->min_rtt_us[0] = rtt_us;
+		s->min_rtt_us[0] = least_us;
 	}
-	s->min_rtt_us[0] = cc_min_u32(s->min_rtt_us[0], rtt_us);
+	s->min_rtt_us[0] = cc_min_u32(s->min_rtt_us[0], least_us);
+	s->slot.min_rtt_us = cc_min_u32(s->slot.min_rtt_us, least_us);
+	s->probe_rtt_us = cc_min_u32(s->probe_rtt_us, least_us);
+	if (least_us < s->low_us) {
+		s->low_us = least_us;
+		s->low_stamp_us = conn->now_us;
+	}
 	s->round.min_rtt_us = cc_min_u32(s->round.min_rtt_us, rtt_us);
 	s->round.samples++;
-	/* While packets are repaired, RTTs are rounded, and long where ACKs waited for a hole. */
-	if (!is_repairing) {
+	/* In recovery RTTs are rounded, and long where ACKs waited for a hole. */
+	if (ca_state < CC_RECOVERY) {
 		s->round.rtt_sum_us += rtt_us;
 		s->round.counted++;
 		tarn_gauge(s, conn, rtt_us);
 	}
-	s->slot.min_rtt_us = cc_min_u32(s->slot.min_rtt_us, rtt_us);
-	if (rtt_us < s->low_us) {
-		s->low_us = rtt_us;
-		s->low_stamp_us = conn->now_us;
-	}
-	s->probe_rtt_us = cc_min_u32(s->probe_rtt_us, rtt_us);
 }
 
-/* The RTT of an ACK; 0: it has none. During repairs it may be by timestamps, in whole ms rounded
- * down (Linux tcp_rtt_tsopt_us()). It then counts as what it may be at most, so that min_rtt is not
- * too low: where queues are small, 1 ms is much. */
-CC_INLINE u32 tarn_rtt_us(const struct cc_ack *ack, int is_repairing)
+/* The RTT of an ACK; 0: it has none. */
+CC_INLINE u32 tarn_rtt_us(const struct tarn *s, const struct cc_conn *conn,
+			  const struct cc_ack *ack)
 {
 	u32 rtt_us = ack->rtt_us > 0 ? (u32)ack->rtt_us : 0;
 
-	if (is_repairing && rtt_us && rtt_us % CC_USEC_PER_MSEC == 0)
+	/* During repairs it may be by timestamps, in whole ms rounded down (Linux
+	 * tcp_rtt_tsopt_us()). It then counts as what it may be at most, so that min_rtt is not too
+	 * low: where queues are small, 1 ms is much. */
+	if (tarn_ca_state(s, conn) != CC_OPEN && rtt_us && rtt_us % CC_USEC_PER_MSEC == 0)
 		rtt_us += CC_USEC_PER_MSEC - 1;
+	/* A lone packet of a window below two: what the receiver waited for a second one is no
+	 * queue. A flow that took it for one would stay there. */
+	if (s->window < 2 * CC_ONE && ack->acked_sacked == 1 && rtt_us > TARN_DELAYED_ACK_US &&
+	    rtt_us - TARN_DELAYED_ACK_US > tarn_min_rtt(s))
+		rtt_us -= TARN_DELAYED_ACK_US;
 	return rtt_us;
 }
 
