@@ -71,7 +71,9 @@ CC_INLINE void tarn_leap(struct tarn *s, const struct tarn_params *p)
 		queue_us = tarn_delay_us(s, rtt_us);
 		queue = s->sums.window / rounds * queue_us / cc_max_u32(rtt_us, 1);
 		ratio = s->sums.wanted / rounds * CC_ONE / cc_max_u64(queue, 1);
-		ratio = cc_min_u64(cc_max_u64(ratio, CC_ONE / 2), 2 * CC_ONE);
+		/* Less than half of the queue wanted: the path is not full, and nobody else's queue
+		 * shrinks for ours. Growth of the rounds fills it. */
+		ratio = ratio > 2 * CC_ONE ? CC_ONE : cc_max_u64(ratio, CC_ONE / 2);
 		ratio =
 		    (CC_ONE * (u64)(CC_ONE - p->leap_gain) + ratio * p->leap_gain) >> CC_GAIN_SHIFT;
 		s->window = (u32)cc_min_u64(s->window * ratio >> CC_GAIN_SHIFT, 1u << 31);

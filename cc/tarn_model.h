@@ -248,9 +248,20 @@ CC_INLINE void tarn_keep_mean(struct tarn *s)
 	s->mean_us[0] = s->probe_mean_us;
 }
 
+/* What a packet waits on average for the rest of its burst: half of the burst's time. A burst is 1
+ * ms, or two packets where these are longer. */
+CC_INLINE u32 tarn_burst_delay_us(const struct tarn *s)
+{
+	u64 packet_us = (u64)s->standing_us * CC_ONE / cc_max_u32(s->window, 1);
+
+	packet_us = cc_max_u64(packet_us, TARN_LEAST_BURST_DELAY_US);
+	return (u32)cc_min_u64(packet_us, TARN_MOST_BURST_DELAY_US);
+}
+
 /* The median of the last drains' means says what jitter is left when the queue is gone; of fewer
  * drains the least. Where aggregates grow with the queue, as in Wi-Fi, jitter does too: at least
- * the spread in CRUISE counts. */
+ * the spread in CRUISE counts. What bursts add is no jitter: with it the queue would be above the
+ * law, which shows on short paths. */
 CC_INLINE void tarn_update_jitter(struct tarn *s, const struct tarn_params *p)
 {
 	u32 low_us = cc_min_u32(s->mean_us[0], s->mean_us[1]);
@@ -264,6 +275,7 @@ CC_INLINE void tarn_update_jitter(struct tarn *s, const struct tarn_params *p)
 	if (mean_us != TARN_NONE)
 		s->jitter_us = cc_min_u32(s->jitter_us, tarn_delay_us(s, mean_us));
 	s->jitter_us = cc_max_u32(s->jitter_us, tarn_scale(spread_us, p->jitter_gain));
+	s->jitter_us -= cc_min_u32(s->jitter_us, tarn_burst_delay_us(s));
 }
 
 /* The queue that is ours by the law: x q^2 = area, so x q = sqrt(area x), never less than a packet;

@@ -15,8 +15,9 @@
 #define TARN_GAUGE_US 50000        /* spread and empty path: as long for all RTTs */
 #define TARN_SPREAD_SHIFT 5        /* the mean spread follows in 32 gauges */
 #define TARN_MOST_SPREADS 2        /* jitter at most: others spoil drains before flows have met */
-#define TARN_DELAYED_ACK_US 40000  /* a lone packet's ACK may wait so long (Linux TCP_DELACK_MIN)  \
-				    */
+#define TARN_LEAST_BURST_DELAY_US 500 /* half of a burst of 1 ms (Linux sk_pacing_shift) */
+#define TARN_MOST_BURST_DELAY_US 1000 /* more of it makes flows unequal where jitter is real */
+#define TARN_DELAYED_ACK_US 40000     /* of a lone packet (Linux TCP_DELACK_MIN) */
 #define TARN_MIN_RTT_SLOT_US 30000000 /* half of the window of min_rtt: seven drains fit in */
 #define TARN_PROBE_US 100000          /* least time of a drained path, so that all flows see it */
 #define TARN_HOLD_US 2000000          /* no growth after too much loss (BBR's wait to probe) */
