@@ -1,7 +1,8 @@
 """Tables of docs/evidence/quic.md: each congestion control of the QUIC stacks alone on 20 paths and
-beside TCP, what timers change, what BBRs believe of a link that slows down, packets a CPU second.
-Needs `make quic`. Prints Markdown; `--jobs N` runs in N processes, `--stacks quiche` makes the
-columns of these stacks only.
+beside TCP, CUBIC and NewReno beside TCP's of the same name, what timers change, what BBRs believe
+of a link that slows down, packets a CPU second. Needs `make quic`. Prints Markdown; `--jobs N` runs
+in N processes, `--stacks quiche` makes the columns of these stacks only, `--tables alone` these
+tables only.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ PATHS: dict[str, Document] = {
     "buffer 0.25 BDP": path(buffer="0.25bdp"),
     "buffer 4 BDP": path(buffer="4bdp"),
     "fq_codel": path(buffer="4bdp", qdisc="fq_codel"),
-    "CAKE": path(buffer="4bdp", qdisc="cake"),
+    # Without a limit of the buffer: 4 BDP of memory overflow in slow start, and then CAKE's BLUE
+    # drops at random for as long as its queue is never found empty.
+    "CAKE": {"path": {"rate": "20mbit", "rtt": RTT, "qdisc": "cake"}},
     "PIE": path(buffer="4bdp", qdisc="pie"),
     "fq_codel, ECN": path(buffer="4bdp", qdisc="fq_codel", ecn=True),
     "DualPI2, ECN": path(buffer="4bdp", qdisc="dualpi2", ecn=True),
@@ -55,6 +58,13 @@ SHARED = {
     "1 BDP": path(),
     "4 BDP": path(buffer="4bdp"),
     "100 ms": path(rtt="100ms"),
+}
+
+#: Without jitter, which flow's packets find a full queue is a matter of phase.
+BESIDE_NAMESAKES = {
+    name + words: {"path": {**where["path"], **jitter}}
+    for words, jitter in (("", {}), (", jitter 4 ms", {"jitter": "4ms"}))
+    for name, where in SHARED.items()
 }
 
 
@@ -82,6 +92,30 @@ def share(job: tuple[str, str, str]) -> float:
     rows = fullpipe.run(document, seeds=[1, 2], jobs=1).metrics("flows").to_pylist()
     first = sum(row["goodput_bps"] for row in rows if row["flow_id"] == 0)
     return 100 * first / sum(row["goodput_bps"] for row in rows)
+
+
+def beside_namesake(job: tuple[str, str]) -> tuple[float, float, str]:
+    """Share of a flow in the goodput of it and a TCP flow of the same algorithm, in %: the mean of
+    four seeds and its standard error, after 20 of 120 s; and how many packets of each were lost a
+    minute. Starts are random, so that neither is the first."""
+    name, cc = job
+    flows = [{"cc": cc}, {"cc": namesake(cc)}]
+    document = {
+        "name": "quic", "duration": "120s", "warmup": "20s", "start_spread": "1s", "flow": flows,
+        **BESIDE_NAMESAKES[name],
+    }  # fmt: skip
+    runs = fullpipe.run(document, seeds=[1, 2, 3, 4], jobs=1)
+    rates = [row["goodput_bps"] for row in runs.metrics("flows").to_pylist()]
+    lost = [row["packets_lost"] for row in runs.table("flows").to_pylist()]
+    shares = [100 * one / (one + other) for one, other in zip(rates[::2], rates[1::2], strict=True)]
+    a_minute = [sum(lost[flow::2]) / (2 * len(shares)) for flow in (0, 1)]
+    error = statistics.stdev(shares) / math.sqrt(len(shares))
+    return statistics.mean(shares), error, "{:.0f}, {:.0f}".format(*a_minute)
+
+
+def namesake(cc: str) -> str:
+    """TCP's congestion control of the same algorithm."""
+    return "reno" if cc.endswith("reno") else "cubic"
 
 
 def with_timer(job: tuple[str, str]) -> tuple[float, float]:
@@ -141,49 +175,85 @@ def crossed(
     table(["path", *(f"`{cc}`" for cc in ccs)], rows)
 
 
+def print_alone(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
+    pairs = [(name, cc) for name in PATHS for cc in ccs]
+    values = dict(zip(pairs, pool.map(alone, pairs), strict=True))
+    for position, title in enumerate(("Utilisation, %", "Median queue, ms", "Lost, %")):
+        print(f"### {title}\n")
+        digits = (1, 1, 2)[position]
+        crossed(values, list(PATHS), ccs, lambda one, at=position, d=digits: _shown(one[at], d))
+
+
+def print_shares(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
+    triples = [(name, cc, other) for other in TCP for name in SHARED for cc in ccs]
+    shares = dict(zip(triples, pool.map(share, triples), strict=True))
+    for other in TCP:
+        print(f"### Share of a flow beside one of TCP's {other}, %\n")
+        values = {(name, cc): shares[name, cc, other] for name, cc, _ in triples if cc in ccs}
+        crossed(values, list(SHARED), ccs, lambda one: f"{one:.0f}")
+
+
+def print_namesakes(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
+    own = [cc for cc in ccs if ":" in cc and cc.endswith(("cubic", "reno"))]
+    ccs = [*(["cubic", "reno"] if TCP[0] in ccs else []), *own]
+    pairs = [(name, cc) for cc in ccs for name in BESIDE_NAMESAKES]
+    values = dict(zip(pairs, pool.map(beside_namesake, pairs), strict=True))
+    print("### Beside TCP's of the same name: share, %, and packets lost a minute\n")
+    rows = []
+    for cc in ccs:
+        found = [values[name, cc] for name in BESIDE_NAMESAKES]
+        cells = [f"{mean:.0f} ± {error:.0f}; {lost}" for mean, error, lost in found]
+        rows.append([f"`{cc}`", *cells])
+    table(["cc", *BESIDE_NAMESAKES], rows)
+
+
+def print_timers(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
+    print("### Timers: utilisation and loss, %\n")
+    timers = ("0", "1ms", "4ms")
+    ccs = [cc for cc in ccs if ":" in cc]
+    pairs = [(timer, cc) for cc in ccs for timer in timers]
+    found = dict(zip(pairs, pool.map(with_timer, pairs), strict=True))
+    rows = [
+        [f"`{cc}`", *("{:.1f}, {:.2f}".format(*found[timer, cc]) for timer in timers)] for cc in ccs
+    ]
+    table(["cc", *timers], rows)
+
+
+def print_drop(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
+    print("### A link that falls from 50 to 10 Mbit/s\n")
+    ccs = [cc for cc in TELLS if cc in ccs or (TCP[0] in ccs and ":" not in cc)]
+    rows = [
+        [f"`{cc}`", f"{one['bw']:.1f}", f"{one['queue']:.0f}", f"{one['loss']:.1f}"]
+        for cc, one in zip(ccs, pool.map(after_a_drop, ccs), strict=True)
+    ]
+    table(["cc", "its bandwidth, Mbit/s", "queue, ms", "lost, %"], rows)
+
+
+def print_costs(_: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
+    """One after the other, as what runs beside them would cost them time."""
+    print("### Packets a CPU second\n")
+    ccs = [cc for cc in ccs if cc != "bbr3"]
+    table(["cc", "packets"], [[f"`{cc}`", f"{packets_a_cpu_second(cc):,.0f}"] for cc in ccs])
+
+
+TABLES = {
+    "alone": print_alone, "shares": print_shares, "namesakes": print_namesakes,
+    "timers": print_timers, "drop": print_drop, "costs": print_costs,
+}  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--stacks", nargs="+", choices=STACKS, help="these only, without TCP")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     options = parser.parse_args()
     stacks = options.stacks or list(STACKS)
     controls = [f"{stack}:{control}" for stack in stacks for control in STACKS[stack].controls]
-    tcp = [] if options.stacks else TCP
+    ccs = [*([] if options.stacks else TCP), *controls]
     with ProcessPoolExecutor(options.jobs) as pool:
-        ccs = [*tcp, *controls]
-        pairs = [(name, cc) for name in PATHS for cc in ccs]
-        values = dict(zip(pairs, pool.map(alone, pairs), strict=True))
-        for position, title in enumerate(("Utilisation, %", "Median queue, ms", "Lost, %")):
-            print(f"### {title}\n")
-            digits = (1, 1, 2)[position]
-            crossed(values, list(PATHS), ccs, lambda one, at=position, d=digits: _shown(one[at], d))
-        triples = [
-            (name, cc, other) for other in ("cubic", "bbr3") for name in SHARED for cc in ccs
-        ]
-        shares = dict(zip(triples, pool.map(share, triples), strict=True))
-        for other in ("cubic", "bbr3"):
-            print(f"### Share of a flow beside one of TCP's {other}, %\n")
-            values = {(name, cc): shares[name, cc, other] for name, cc, _ in triples}
-            crossed(values, list(SHARED), ccs, lambda one: f"{one:.0f}")
-        print("### Timers: utilisation and loss, %\n")
-        timers = ("0", "1ms", "4ms")
-        pairs = [(timer, cc) for cc in controls for timer in timers]
-        found = dict(zip(pairs, pool.map(with_timer, pairs), strict=True))
-        rows = [
-            [f"`{cc}`", *("{:.1f}, {:.2f}".format(*found[timer, cc]) for timer in timers)]
-            for cc in controls
-        ]
-        table(["cc", *timers], rows)
-        print("### A link that falls from 50 to 10 Mbit/s\n")
-        ccs = [cc for cc in TELLS if cc in controls or not options.stacks]
-        rows = [
-            [f"`{cc}`", f"{one['bw']:.1f}", f"{one['queue']:.0f}", f"{one['loss']:.1f}"]
-            for cc, one in zip(ccs, pool.map(after_a_drop, ccs), strict=True)
-        ]
-        table(["cc", "its bandwidth, Mbit/s", "queue, ms", "lost, %"], rows)
-    print("### Packets a CPU second\n")
-    rows = [[f"`{cc}`", f"{packets_a_cpu_second(cc):,.0f}"] for cc in (*tcp[:1], *controls)]
-    table(["cc", "packets"], rows)
+        for name in options.tables:
+            TABLES[name](pool, ccs)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ import tomli_w
 import fullpipe
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.stacks import STACKS
+from fullpipe.recording.recording import Recording
+from fullpipe.report.qlog import write_qlog
+from qlog_files import check_by_the_schema, events_of_the_model, records
 
 CONTROLS = [f"{name}:{control}" for name, stack in STACKS.items() for control in stack.controls]
 
@@ -182,6 +185,18 @@ def test_an_application_that_pauses_leaves_nothing_to_send(stack: str) -> None:
 def test_a_capture_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="encrypted"):
         fullpipe.run(scenario({"cc": "quinn:cubic"}), pcap=tmp_path / "x.pcap")
+
+
+@pytest.mark.parametrize("cc", [f"{name}:cubic" for name in STACKS])
+def test_qlog_of_a_stack_is_as_the_drafts_and_another_project_ask(cc: str, tmp_path: Path) -> None:
+    fullpipe.run(scenario({"cc": cc}, duration="4s", loss="0.5%"), out=tmp_path / "recorded")
+    (file,) = write_qlog(Recording.open(tmp_path / "recorded"), tmp_path / "qlog")
+    header, *events = records(file)
+    assert header["trace"]["common_fields"]["protocol_types"] == ["QUIC"]
+    check_by_the_schema(file)
+    found = events_of_the_model(file)
+    assert found["RecoveryMetricsUpdated"] > 0 and found["CongestionStateUpdated"] > 0
+    assert sum(found.values()) == len(events)
 
 
 def test_another_seed_gives_other_packets(tmp_path: Path) -> None:

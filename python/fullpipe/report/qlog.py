@@ -21,6 +21,7 @@ import numpy as np
 import fullpipe
 from fullpipe.base.errors import UserError
 from fullpipe.base.units import counted
+from fullpipe.congestion.stacks import is_stack
 from fullpipe.metrics.view import View
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.traffic.captures import packets_of, payload_bytes
@@ -104,7 +105,7 @@ def _header(view: View, flow_id: int, name: str) -> dict[str, Any]:
             "vantage_point": {"name": name, "type": "client"},
             "event_schemas": [_EVENTS],
             "common_fields": {
-                "protocol_types": ["TCP"],
+                "protocol_types": ["QUIC" if is_stack(cc) else "TCP"],
                 "reference_time": {"clock_type": "monotonic", "epoch": "unknown"},
                 "time_format": "relative_to_epoch",
             },
@@ -178,7 +179,8 @@ class _Sender:
         """A data packet leaves. A byte that was sent before makes the earlier packet lost."""
         if seq in self.sent:
             yield time_ms, "packet_lost", {"header": _numbered(self.sent[seq][0])}
-        frame = {"frame_type": "stream", "stream_id": 0, "offset": seq, "length": length}
+        payload = {"payload_length": length}
+        frame = {"frame_type": "stream", "stream_id": 0, "offset": seq, "raw": payload}
         data = {"header": _numbered(self.number), "raw": {"length": wire}, "frames": [frame]}
         yield time_ms, "packet_sent", data
         self.sent[seq] = self.number, seq + length
