@@ -258,13 +258,16 @@ def interval(values: list[float]) -> str:
     return f"{mean:.3g} ± {half:.1g}"
 
 
-def run_cell(cell: Cell, seeds: int, engine: str) -> dict[str, list[float]]:
-    """The figures of a cell, each over its seeds."""
+def run_cell(
+    cell: Cell, seeds: int, engine: str, options: dict[str, str]
+) -> dict[str, list[float]]:
+    """The figures of a cell, each over its seeds. `options`: of the engine."""
     scenario = dict(cell.scenario)
     if "link" not in scenario and "wifi" not in scenario and "traffic" not in scenario:
         scenario["rtt_spread"] = "1pkt"
     found: dict[str, list[float]] = {}
-    recordings = fullpipe.run(scenario, engine=engine, seeds=range(1, seeds + 1), jobs=1)
+    seeds_used = range(1, seeds + 1)
+    recordings = fullpipe.run(scenario, engine=engine, seeds=seeds_used, jobs=1, **options)
     for recording in list(recordings):
         for name, value in cell.measure(recording).items():
             found.setdefault(name, []).append(value)
@@ -278,8 +281,10 @@ def main() -> None:
     parser.add_argument("--rows", default="", help="names of rows, by their beginnings")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--engine", default="sim", choices=("sim", "vm"))
+    parser.add_argument("--machine", choices=("qemu", "uml"), help="of engine vm")
     parser.add_argument("--out", type=Path, help="a JSON file of figures")
     asked = parser.parse_args()
+    options = {"machine": asked.machine} if asked.machine else {}
     kept: dict[str, Any] = {}
     if asked.out and asked.out.exists():
         kept = json.loads(asked.out.read_text())
@@ -292,7 +297,7 @@ def main() -> None:
             key = "|".join((cc, asked.engine, str(asked.seeds), cell.row, cell.name))
             if key not in kept:
                 try:
-                    kept[key] = run_cell(cell, asked.seeds, asked.engine)
+                    kept[key] = run_cell(cell, asked.seeds, asked.engine, options)
                 except fullpipe.UserError as error:
                     print(f"{cc}, {cell.row}, {cell.name}: {error}", file=sys.stderr)
                     continue
