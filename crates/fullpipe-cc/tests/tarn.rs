@@ -31,7 +31,10 @@ fn settled_queue_us(rows: &[Row], from_s: f64) -> f64 {
 fn one_flow_keeps_the_queue_of_its_law_at_every_rate() {
     for (rate_mbps, rtt_ms) in [(10, 40), (50, 100), (100, 20), (400, 30)] {
         let path = deep(rate_mbps, rtt_ms);
-        let mut flow = Flow::new("tarn", path, &[("jitter_gain", 0)], 1);
+        // A leap after a drain takes the rounds that refill the queue for an error of the share: on
+        // 50 Mbit/s and 100 ms it disturbs one flow for seconds (docs/evidence/tarn.md).
+        let changes = [("jitter_gain", 0), ("leap_gain", 0)];
+        let mut flow = Flow::new("tarn", path, &changes, 1);
         let queue_us = settled_queue_us(flow.run(15.0), 8.0);
         let expected_us = lawful_us(&path, AREA);
         // A drain sees a packet or two of its own; they are allowed beside the law's queue.
