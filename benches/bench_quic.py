@@ -189,7 +189,7 @@ def print_shares(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
     shares = dict(zip(triples, pool.map(share, triples), strict=True))
     for other in TCP:
         print(f"### Share of a flow beside one of TCP's {other}, %\n")
-        values = {(name, cc): shares[name, cc, other] for name, cc, _ in triples if cc in ccs}
+        values = {(name, cc): shares[name, cc, other] for name in SHARED for cc in ccs}
         crossed(values, list(SHARED), ccs, lambda one: f"{one:.0f}")
 
 

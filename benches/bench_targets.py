@@ -266,8 +266,7 @@ def run_cell(
     if "link" not in scenario and "wifi" not in scenario and "traffic" not in scenario:
         scenario["rtt_spread"] = "1pkt"
     found: dict[str, list[float]] = {}
-    seeds_used = range(1, seeds + 1)
-    recordings = fullpipe.run(scenario, engine=engine, seeds=seeds_used, jobs=1, **options)
+    recordings = fullpipe.run(scenario, engine=engine, seeds=range(1, seeds + 1), jobs=1, **options)
     for recording in list(recordings):
         for name, value in cell.measure(recording).items():
             found.setdefault(name, []).append(value)
@@ -294,7 +293,8 @@ def main() -> None:
         for cell in (cell for row in ROWS for cell in row(cc)):
             if not cell.row.startswith(wanted) or asked.engine not in cell.engines:
                 continue
-            key = "|".join((cc, asked.engine, str(asked.seeds), cell.row, cell.name))
+            engine = "-".join((asked.engine, *options.values()))
+            key = "|".join((cc, engine, str(asked.seeds), cell.row, cell.name))
             if key not in kept:
                 try:
                     kept[key] = run_cell(cell, asked.seeds, asked.engine, options)

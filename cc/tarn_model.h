@@ -52,7 +52,7 @@ struct tarn {
 	u32 held_window;     /* TARN_NONE: no bound */
 	u32 wanted;          /* the queue by the law */
 	u32 min_rtt_us[2];   /* of this half of the window, and of the one before */
-	u32 last_rtt_us[2];  /* of the ACK before, and of the one before that */
+	u32 last_rtt_us[2];  /* of the newest ACK that had one, and of the one before */
 	u32 low_us;          /* least RTT since the last drain */
 	u32 probe_rtt_us;    /* least RTT of this drain */
 	u32 mean_us[3];      /* least mean of a gauge of each of the last drains */
@@ -192,9 +192,8 @@ CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt
 	u8 ca_state = tarn_ca_state(s, conn);
 	u32 least_us = rtt_us;
 
-	/* A packet that has overtaken others opens a hole, and its RTT is not that of the path. Of
-	 * three ACKs in a row one is hardly ever of such a packet, so the longest of them counts.
-	 */
+	/* A packet that has overtaken others opens a hole, and its RTT is shorter than that of the
+	 * path. Three such packets in a row are rare, so the longest of three RTTs counts. */
 	if (ca_state != CC_OPEN)
 		least_us = cc_max_u32(rtt_us, cc_max_u32(s->last_rtt_us[0], s->last_rtt_us[1]));
 	s->last_rtt_us[1] = s->last_rtt_us[0];
@@ -248,8 +247,8 @@ CC_INLINE void tarn_keep_mean(struct tarn *s)
 	s->mean_us[0] = s->probe_mean_us;
 }
 
-/* What a packet waits on average for the rest of its burst: half of the burst's time. A burst is 1
- * ms, or two packets where these are longer. */
+/* What a packet waits on average for the rest of its burst: half of the burst's time. A burst lasts
+ * 1 ms, or two packets' time where that is longer. */
 CC_INLINE u32 tarn_burst_delay_us(const struct tarn *s)
 {
 	u64 packet_us = (u64)s->standing_us * CC_ONE / cc_max_u32(s->window, 1);
