@@ -111,6 +111,20 @@ def test_a_paced_application_writes_so_much_at_a_time(tmp_path: Path) -> None:
     assert view.flows["bytes_delivered"][0] == 10_000 * 50
 
 
+def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does(
+    tmp_path: Path,
+) -> None:
+    # So much fits into the buffer that waiting for a third of it shows in the goodput.
+    host = {"wmem_max": "200KB"}
+    path = {**PATH, "rate": "100mbit"}
+    views = [
+        run(tmp_path / str(number), path=path, host=host, flow=[{"cc": "cubic", **flow}])
+        for number, flow in enumerate([{}, {"app_rate": "1gbit"}])
+    ]
+    endless, paced = (view.flows["bytes_delivered"][0] for view in views)
+    assert paced == pytest.approx(endless, rel=0.01)
+
+
 def test_jitter_is_that_of_rfc_3550_and_frames_keep_their_deadline() -> None:
     delay = np.array([0.010, 0.014, np.nan, 0.012, 0.020, 0.020])
     sent = np.array([0, 0, 0.1, 0.1, 0.2, 0.2])

@@ -384,16 +384,17 @@ impl Sender {
         self.queue.expand(self.ctl.cwnd, self.ctl.sndbuf_factor);
     }
 
-    /// The application writes full packets (with `written_by_application`).
+    /// The application writes full packets (with `written_by_application`). While its socket is full it
+    /// waits, and then writes all that has come up.
     pub fn write(&mut self, packets: u32) {
-        self.may_write = true;
+        self.may_write |= !self.queue.is_blocking;
         self.written = self.written.saturating_add(packets);
     }
 
     /// The application writes bytes (with `written_by_application`); they fill up a short packet that is
     /// not sent yet.
     pub fn write_bytes(&mut self, bytes: u64) {
-        self.may_write = true;
+        self.may_write |= !self.queue.is_blocking;
         let mss = u64::from(self.config.mss_bytes);
         let mut left = bytes;
         if let Some((number, missing)) = self.shorts.pop() {

@@ -30,8 +30,11 @@ class Flow(Sender):
     start_step: Time = Field(0, description="interval between the starts of `count` flows")
     amount: Size | None = Field(None, description="bytes that it sends; default: no limit")
     app_rate: Rate | None = Field(
-        None, description="rate at which its application writes; default: as TCP takes it"
-    )
+        None,
+        description="rate at which its application writes; default: as TCP takes it; it writes a "
+        "full packet at a time, at gigabits too; while its socket is full it waits, as a blocked "
+        "program does, and then writes all that has come up",
+    )  # fmt: skip
     pattern: Pattern | None = Field(None, description="when its application writes")
     direction: Literal["up", "down"] = Field(
         "up", description="direction of its data; up: forward, down: reverse"

@@ -74,6 +74,8 @@ pub(crate) struct Connection {
     credit_bytes: Option<u64>,
     /// It waits for the acknowledgement of each chunk.
     has_chunks: bool,
+    /// The socket took less than the application has: EPOLLOUT tells when it takes more.
+    pub(crate) is_blocked: bool,
     pub(crate) written_bytes: u64,
     pub(crate) is_started: bool,
     pub(crate) is_established: bool,
@@ -177,6 +179,7 @@ impl Connection {
             left_bytes: flow.amount_bytes,
             credit_bytes: (flow.app_rate_bps.is_some() || flow.pattern.is_some()).then_some(0),
             has_chunks: false,
+            is_blocked: false,
             written_bytes: 0,
             is_started: false,
             is_established: false,
@@ -396,6 +399,7 @@ impl Connection {
         if self.is_closing || !self.is_established {
             return Ok(());
         }
+        self.is_blocked = false;
         loop {
             let may = self.credit_bytes.unwrap_or(u64::MAX);
             let wanted = may.min(self.left_bytes.unwrap_or(u64::MAX));
@@ -407,6 +411,7 @@ impl Connection {
                 socket::ask_for_acknowledgement(sender)?;
             }
             let Some(sent) = payload.send(sender, wanted)? else {
+                self.is_blocked = true;
                 break;
             };
             self.written_bytes += sent;
@@ -420,11 +425,18 @@ impl Connection {
         Ok(())
     }
 
-    /// The application may write more; false once the connection is closing.
+    /// The application may write more, at once unless it is blocked; false once the connection is closing.
     pub(crate) fn add_credit(&mut self, bytes: u64, payload: &Payload) -> io::Result<bool> {
-        self.credit_bytes = self.credit_bytes.map(|credit| credit + bytes);
-        self.pump(payload)?;
+        self.owe(bytes);
+        if !self.is_blocked {
+            self.pump(payload)?;
+        }
         Ok(!self.is_closing && !self.is_over)
+    }
+
+    /// The application may write more when it writes next.
+    pub(crate) fn owe(&mut self, bytes: u64) {
+        self.credit_bytes = self.credit_bytes.map(|credit| credit + bytes);
     }
 
     /// The application writes as much as TCP accepts, or nothing; false once the connection is
