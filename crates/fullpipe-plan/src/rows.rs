@@ -167,9 +167,9 @@ row! {
         dropped_packets: U64,
         /// Marked CE by the queue so far.
         marked_packets: U64,
-        /// Lost by the path's random loss so far (not by the queue).
+        /// Lost by the path's random loss so far (not by the queue); all packets of a lost burst.
         random_lost_packets: U64,
-        /// Marked CE by the path's random loss so far (netem ecn).
+        /// Marked CE by the path's random loss so far (netem ecn); all packets of a marked burst.
         random_marked_packets: U64,
     }
 }

@@ -17,13 +17,12 @@
 
 use std::net::Ipv4Addr;
 
-use fullpipe_net::impair::loss;
 use fullpipe_net::{derive_seed, purpose, Medium, WireDirection};
 use fullpipe_plan::{Link, Plan};
 
 use super::groups::Groups;
 use super::link::{self, Metrics, Port};
-use super::topology::{router, Topology, MAX_HOSTS, RECEIVERS, ROUTER, SENDERS};
+use super::topology::{router, MarksSeen, Topology, MAX_HOSTS, RECEIVERS, ROUTER, SENDERS};
 
 impl Topology {
     pub(super) fn build_dumbbell(plan: &Plan, groups: &Groups) -> Result<Self, String> {
@@ -48,10 +47,18 @@ impl Topology {
         if let Some(port) = far.map(|(_, port)| port).or(hub_port) {
             topology.forward_bottleneck(plan, port)?;
             let next = far.map_or(first_receiver, |(node, _)| node);
-            let marks = |loss: &loss::Params| loss.ecn && !loss.per_burst;
-            if plan.access.loss.as_ref().is_some_and(marks) {
-                topology.directions[0].marks_seen_at = Some((next, true));
-            }
+            let loss = plan.access.loss.as_ref().filter(|loss| loss.ecn);
+            topology.directions[0].marks_seen = loss.map(|loss| match loss.per_burst {
+                // In front of the forward queue, where packets from the reverse one arrive too.
+                true => MarksSeen {
+                    node: ROUTER,
+                    with_queue_of: 1,
+                },
+                false => MarksSeen {
+                    node: next,
+                    with_queue_of: 0,
+                },
+            });
         }
         topology.set_ends(groups, &sender_ends, &receiver_ends);
         Ok(topology)

@@ -15,7 +15,7 @@ use fullpipe_plan::Plan;
 
 use groups::Groups;
 pub(crate) use namespace::{Home, Node};
-pub(crate) use topology::{DirectionQueue, Place, Topology};
+pub(crate) use topology::{DirectionQueue, LossPlace, Place, Topology};
 
 /// Builds the plan's network: a dumbbell if it is one plain wire, else a row of links.
 pub(crate) fn build(plan: &Plan) -> Result<Topology, String> {

@@ -29,6 +29,25 @@ pub(crate) struct Place {
     pub(crate) handle: u32,
 }
 
+/// Where random loss happens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossPlace {
+    pub(crate) netem: Place,
+    /// netem also counts what is dropped below it.
+    pub(crate) below: Option<Place>,
+    /// At the port of a host that sends bursts: netem counts a burst as one.
+    pub(crate) is_of_bursts: bool,
+}
+
+/// Where random marks are counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MarksSeen {
+    /// The node whose IP input sees them: it counts the packets that bursts were cut into.
+    pub(crate) node: usize,
+    /// The direction whose queue's marks it sees too.
+    pub(crate) with_queue_of: usize,
+}
+
 /// What is sampled of one direction of a link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirectionQueue {
@@ -36,10 +55,9 @@ pub(crate) struct DirectionQueue {
     pub(crate) name: Text,
     /// `None`: that direction has no bottleneck.
     pub(crate) queue: Option<Place>,
-    /// Where random loss happens; netem also counts what is dropped below it.
-    pub(crate) losses: Vec<(Place, Option<Place>)>,
-    /// The node whose IP input sees random marks; and whether those of the queue are among them.
-    pub(crate) marks_seen_at: Option<(usize, bool)>,
+    pub(crate) losses: Vec<LossPlace>,
+    /// `None`: random loss marks nothing.
+    pub(crate) marks_seen: Option<MarksSeen>,
 }
 
 /// A path, ready for use.
@@ -238,10 +256,7 @@ impl Topology {
         let mut loss_place = None;
         if let Some((loss, seed)) = loss {
             let place = self.attach(at, port, parent, major::LOSS, &loss_spec(loss, seed))?;
-            if loss.ecn && index == 0 {
-                self.directions[index].marks_seen_at = Some((ROUTER, false));
-            }
-            loss_place = Some(place);
+            loss_place = Some((place, loss.per_burst));
             parent = inside(place.handle);
         }
         let mut child = None;
@@ -255,7 +270,11 @@ impl Topology {
             let place = self.attach(at, port, parent, major::PACING, &qdisc::pacing_fq())?;
             child = child.or(Some(place));
         }
-        let losses = loss_place.map(|place| (place, child));
+        let losses = loss_place.map(|(netem, is_of_bursts)| LossPlace {
+            netem,
+            below: child,
+            is_of_bursts,
+        });
         self.directions[index].losses.extend(losses);
         Ok(())
     }
@@ -299,7 +318,11 @@ impl Topology {
             }
             queue = Some(self.attach(at, port, parent, major::QUEUE, &spec)?);
         }
-        let losses = loss_place.map(|place| (place, queue));
+        let losses = loss_place.map(|netem| LossPlace {
+            netem,
+            below: queue,
+            is_of_bursts: false,
+        });
         self.directions[index].queue = queue;
         self.directions[index].losses.extend(losses);
         Ok(())
