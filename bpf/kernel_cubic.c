@@ -10,6 +10,12 @@
 #include "kernel.h"
 #include "settings.h"
 
+/* Asked for which of two functions a kernel has: the verifier of 6.1 lets no program take the
+ * address of a function. */
+struct tcp_congestion_ops___tx_start {
+	void (*cwnd_event_tx_start)(struct sock *sk);
+} FP_KERNEL;
+
 extern void cubictcp_init(struct sock *sk) __ksym;
 extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
@@ -52,16 +58,12 @@ void fp_set_state(u64 *context) { cubictcp_state((void *)context[0], (u8)context
 SEC("struct_ops")
 void fp_cwnd_event(u64 *context)
 {
-	if (cubictcp_cwnd_event)
+	if (!bpf_core_field_exists(struct tcp_congestion_ops___tx_start, cwnd_event_tx_start))
 		cubictcp_cwnd_event((void *)context[0], (enum tcp_ca_event)context[1]);
 }
 
 SEC("struct_ops")
-void fp_cwnd_event_tx_start(u64 *context)
-{
-	if (cubictcp_cwnd_event_tx_start)
-		cubictcp_cwnd_event_tx_start((void *)context[0]);
-}
+void fp_cwnd_event_tx_start(u64 *context) { cubictcp_cwnd_event_tx_start((void *)context[0]); }
 
 SEC("struct_ops")
 void fp_pkts_acked(u64 *context)
