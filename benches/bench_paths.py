@@ -1,9 +1,10 @@
 """An algorithm on paths drawn at random: fairness, queue and use of its own flows alone, and its
 share beside one flow of another kind.
 
-The draw "training" is for choosing constants and mechanisms; "held-out" is for the figures that
-are published, and is looked at once. Prints Markdown, a row an algorithm, with Wilson's 95 %
-intervals of the shares of paths. With --misses, the paths that fail too.
+The draw "training" is for choosing constants and mechanisms. "held-out", "held-out-2" and
+"held-out-3" are for the figures that are published: nothing is chosen on them, and
+docs/evidence/tarn.md says how often each was run. Prints Markdown, a row an algorithm, with
+Wilson's 95 % intervals of the shares of paths. With --misses, the paths that fail too.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from fullpipe.statistics.intervals import wilson
 
 Floats = npt.NDArray[Any]
 
-SEEDS = {"training": 20261125, "held-out": 32}
+SEEDS = {"training": 20261125, "held-out": 32, "held-out-2": 33, "held-out-3": 34}
 PACKET_BITS = 12_000
 #: Goodput of a full link: a segment's data of its packet.
 FULL = 1448 / 1500

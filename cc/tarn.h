@@ -12,8 +12,8 @@
  *                  +-> drain <------+
  *
  * The law needs the true least RTT. So each flow drains: it holds a little less than the path
- * carries for it for a round. Whoever sees the least RTT waits an interval from there, as in BBR:
- * after two intervals all flows drain at once. After a drain the window leaps by the mean error of
+ * carries for it for a round. Whoever sees the least RTT waits an interval from there, as in BBR,
+ * and so all flows come to drain at once. After a drain the window leaps by the mean error of
  * the rounds before. What a drain leaves, or a queue that the law does not make, tells whether
  * somebody fills the buffer (COMPETE).
  *
@@ -34,11 +34,11 @@
 
 #define TARN_PACING_GAIN CC_RATIO(5, 4) /* the window decides, pacing spreads */
 #define TARN_STARTUP_GAIN (2 * CC_ONE)
-#define TARN_PACING_SHIFT 10   /* a burst is about 1 ms (Linux sk_pacing_shift) */
-#define TARN_MOST_BURST 44     /* packets of 64 KB */
-#define TARN_SNDBUF_FACTOR 3   /* the window may double (Linux sndbuf_expand) */
-#define TARN_CALM_ROUNDS 3     /* without a queue, before growth is faster than a step */
-#define TARN_SEVERE_PERCENT 20 /* loss that counts after 20 packets already */
+#define TARN_PACING_SHIFT 10  /* a burst is about 1 ms (Linux sk_pacing_shift) */
+#define TARN_MOST_BURST 44    /* packets of 64 KB */
+#define TARN_SNDBUF_FACTOR 3  /* the window may double (Linux sndbuf_expand) */
+#define TARN_CALM_ROUNDS 3    /* without a queue, before growth is faster than a step */
+#define TARN_SEVERE_PERCENT 5 /* loss that counts after 20 packets already, five of them lost */
 #define TARN_AFTER_TIMEOUT CC_RATIO(87, 100) /* of the window, to which slow start returns */
 
 /* clang-format off */
@@ -66,14 +66,16 @@ CC_INLINE void tarn_leap(struct tarn *s, const struct tarn_params *p)
 	u64 queue, ratio;
 
 	/* Where a buffer is too small for the queue wanted, all errors have one sign. */
-	if (rounds >= 8 && !s->has_cut) {
+	if (rounds >= TARN_LEAP_ROUNDS && !s->has_cut) {
 		rtt_us = (u32)(s->sums.rtt_us / rounds);
 		queue_us = tarn_delay_us(s, rtt_us);
 		queue = s->sums.window / rounds * queue_us / cc_max_u32(rtt_us, 1);
 		ratio = s->sums.wanted / rounds * CC_ONE / cc_max_u64(queue, 1);
-		/* Less than half of the queue wanted: the path is not full, and nobody else's queue
-		 * shrinks for ours. Growth of the rounds fills it. */
-		ratio = ratio > 2 * CC_ONE ? CC_ONE : cc_max_u64(ratio, CC_ONE / 2);
+		ratio = cc_min_u64(cc_max_u64(ratio, CC_ONE / 2), 2 * CC_ONE);
+		/* Less than half of the queue wanted, and hardly any delay: the path is not full,
+		 * and nobody else's queue shrinks for ours. Growth of the rounds fills it. */
+		if (ratio == 2 * CC_ONE && queue_us <= TARN_STARVED_US)
+			ratio = CC_ONE;
 		ratio =
 		    (CC_ONE * (u64)(CC_ONE - p->leap_gain) + ratio * p->leap_gain) >> CC_GAIN_SHIFT;
 		s->window = (u32)cc_min_u64(s->window * ratio >> CC_GAIN_SHIFT, 1u << 31);
@@ -81,6 +83,24 @@ CC_INLINE void tarn_leap(struct tarn *s, const struct tarn_params *p)
 	s->sums.rtt_us = s->sums.window = s->sums.wanted = 0;
 	s->sums.rounds = 0;
 	s->has_cut = 0;
+}
+
+/* A buffer too small for the queue wanted shows itself: a queue stands, but a smaller one. */
+CC_INLINE int tarn_is_small_buffer(const struct tarn *s)
+{
+	u32 queue = tarn_own_queue(s);
+
+	return queue >= s->wanted / 8 && queue < s->wanted / 4 * 3;
+}
+
+/* Two packets and more than loss_thresh of what is judged next are already lost there. A judgement
+ * takes many rounds where windows are small, and growth would overflow the buffer in each. */
+CC_INLINE int tarn_is_overflowing(const struct tarn *s, const struct tarn_params *p)
+{
+	u64 all = s->window_lost + s->window_delivered;
+
+	return s->window_lost >= 2 && s->window_lost * (u64)CC_ONE > all * p->loss_thresh &&
+	       tarn_is_small_buffer(s);
 }
 
 /* The law, once a round. */
@@ -104,6 +124,10 @@ CC_INLINE void tarn_step(struct tarn *s, const struct tarn_params *p, const stru
 		s->calm = queue < wanted / 2 ? (u8)cc_min_u32(s->calm + 1u, 30) : 0;
 		if (!s->was_full)
 			return;
+		if (tarn_is_overflowing(s, p)) {
+			s->calm = 0;
+			return;
+		}
 		if (s->held_window != TARN_NONE) {
 			if (s->window > s->held_window + s->held_window / 8)
 				s->held_window = TARN_NONE;
@@ -123,15 +147,13 @@ CC_INLINE void tarn_step(struct tarn *s, const struct tarn_params *p, const stru
 		s->window = cc_min_u32(s->window, s->held_window);
 }
 
-/* Loss in CRUISE. A buffer too small for the queue wanted shows itself: a queue stands, but a
- * smaller one, and packets are lost, for windows overflow only a buffer that they keep full. There
- * loss_thresh is the bound. Where the queue wanted stands, or none at all, delay rules, and what is
- * lost is the path's own, up to `forgiven`. */
+/* Loss in CRUISE. Windows overflow only a buffer that they keep full, so loss_thresh is the bound
+ * in a buffer too small for the queue wanted. Where the queue wanted stands, or none at all, delay
+ * rules, and what is lost is the path's own, up to `forgiven`. */
 CC_INLINE void tarn_judge_loss(struct tarn *s, const struct tarn_params *p,
 			       const struct cc_conn *conn)
 {
 	u32 all = s->window_lost + s->window_delivered, limit = p->loss_thresh, least;
-	u32 queue = tarn_own_queue(s);
 	u64 lost = (u64)s->window_lost * CC_ONE;
 
 	if (s->settling) {
@@ -142,7 +164,7 @@ CC_INLINE void tarn_judge_loss(struct tarn *s, const struct tarn_params *p,
 	if (all < 20 ||
 	    (all < 200 && (s->window_lost < 5 || s->window_lost * 100 < all * TARN_SEVERE_PERCENT)))
 		return;
-	if (queue >= s->wanted / 4 * 3 || queue < s->wanted / 8)
+	if (!tarn_is_small_buffer(s))
 		limit += p->forgiven;
 	if (s->window_lost >= 5 && lost > (u64)all * limit) {
 		/* To what the path carries: by 5 to 30 %. */
@@ -189,6 +211,7 @@ CC_INLINE void tarn_leave_startup(struct tarn *s, u32 rtt_us)
 	s->window = tarn_in_path(s, rtt_us) + s->wanted;
 	s->calm = 0;
 	s->window_lost = s->window_delivered = 0;
+	s->settling = 2; /* slow start's overflow is cut already */
 }
 
 /* Slow start, until a queue stands (HyStart), too much is lost, or the rate no longer grows (BBR).
@@ -196,7 +219,8 @@ CC_INLINE void tarn_leave_startup(struct tarn *s, u32 rtt_us)
 CC_INLINE void tarn_startup(struct tarn *s, const struct cc_conn *conn, u32 acked, int round_start)
 {
 	u32 min_rtt_us = tarn_min_rtt(s);
-	u32 rise_us = cc_max_u32(min_rtt_us / 4, TARN_STARTUP_DELAY_US);
+	u32 rise_us = cc_min_u32(cc_max_u32(min_rtt_us / 4, TARN_STARTUP_DELAY_US),
+				 TARN_MOST_STARTUP_DELAY_US);
 
 	if (s->round.samples >= TARN_STARTUP_SAMPLES &&
 	    s->round.min_rtt_us > min_rtt_us + rise_us) {
@@ -208,7 +232,6 @@ CC_INLINE void tarn_startup(struct tarn *s, const struct cc_conn *conn, u32 acke
 		    s->window_lost * 50 > s->window_lost + s->window_delivered) {
 			s->window = cc_min_u32(s->window, tarn_bdp(s, s->rate));
 			tarn_leave_startup(s, min_rtt_us);
-			s->settling = 2;
 			return;
 		}
 		s->window_lost = s->window_delivered = 0;
@@ -238,7 +261,8 @@ CC_INLINE void tarn_cut_for_drain(struct tarn *s, const struct tarn_params *p, u
 	tarn_bound_window(s);
 	s->probe_done_us = 0;
 	s->probe_round = 0;
-	s->probe_rtt_us = TARN_NONE;
+	s->probe_rtt_us = s->probe_mark_us = TARN_NONE;
+	s->probe_stamp_us = 0;
 }
 
 CC_INLINE void tarn_end_drain(struct tarn *s, const struct tarn_params *p,
@@ -260,13 +284,11 @@ CC_INLINE void tarn_end_drain(struct tarn *s, const struct tarn_params *p,
 CC_INLINE void tarn_drain(struct tarn *s, const struct tarn_params *p, const struct cc_conn *conn,
 			  int round_start)
 {
-	u32 interval_us =
-	    p->probe_interval_us * (s->phase == CC_PHASE_AVOIDANCE ? TARN_COMPETE_INTERVALS : 1);
 	u32 left_us;
 
 	if (!s->is_probing) {
 		if (s->phase == CC_PHASE_STARTUP || s->restore_window ||
-		    conn->now_us < s->low_stamp_us + interval_us)
+		    conn->now_us < s->low_stamp_us + p->probe_interval_us)
 			return;
 		s->is_probing = 1;
 		s->probe_cuts = 0;
@@ -359,8 +381,7 @@ CC_INLINE void tarn_restore(struct tarn *s, u32 acked)
 	s->window_lost = s->window_delivered = 0;
 }
 
-CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acked, u32 lost,
-			    int round_start)
+CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acked, u32 lost)
 {
 	if (s->is_probing)
 		return;
@@ -368,15 +389,13 @@ CC_INLINE void tarn_compete(struct tarn *s, const struct cc_conn *conn, u32 acke
 		tarn_cubic_lost(s, conn);
 	else
 		tarn_cubic_ack(s, conn, acked);
-	if (round_start)
-		tarn_join_drain(s, conn);
 }
 
 CC_INLINE void tarn_on_ack(struct tarn *s, const struct tarn_params *p, const struct cc_conn *conn,
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
 	u32 lost = conn->lost - s->lost, acked = ack->acked_sacked;
-	u32 rtt_us = tarn_rtt_us(s, conn, ack);
+	u32 rtt_us = tarn_rtt_us(s, ack);
 	int round_start;
 
 	s->lost = conn->lost;
@@ -400,7 +419,7 @@ CC_INLINE void tarn_on_ack(struct tarn *s, const struct tarn_params *p, const st
 	} else if (s->restore_window) {
 		tarn_restore(s, acked);
 	} else if (s->phase == CC_PHASE_AVOIDANCE) {
-		tarn_compete(s, conn, acked, lost, round_start);
+		tarn_compete(s, conn, acked, lost);
 	} else if (round_start && !s->is_probing) {
 		tarn_step(s, p, conn);
 		CC_STEP();

@@ -7,9 +7,7 @@
  * kind have had the time to drain together. Or a queue that stands for three seconds at three times
  * what flows of this kind make at most: the law then leaves half a packet in a min_rtt.
  *
- * A drain that finds the path empty ends it. In competition every second drain is left out, so that
- * those that take place fall together with the others'. Flows that compete with nobody but one
- * another need not drain together: they do when the queue falls to half.
+ * A drain that finds the path empty ends it.
  */
 #ifndef FULLPIPE_CC_TARN_COMPETE_H
 #define FULLPIPE_CC_TARN_COMPETE_H
@@ -19,7 +17,6 @@
 #define TARN_LEFT_OF_QUEUE 2 /* a drain of our kind alone leaves less than a half, */
 #define TARN_NOISE_US 1500   /* or this, or what jitter adds, */
 #define TARN_NOISE_OF_RTT 32 /* or this part of min_rtt */
-#define TARN_MOST_PERCENT 40 /* of min_rtt: more is never our own */
 #define TARN_CLEAR_OF_RTT 8  /* an eighth of min_rtt left, and the path is drained */
 #define TARN_LEAST_WINDOW 4  /* packets: below two, no ACK is of a full window */
 #define TARN_MOST_DOUBTS 4   /* at most 16 empty drains in a row are needed */
@@ -44,8 +41,8 @@ CC_INLINE void tarn_stop_drain(struct tarn *s, const struct cc_conn *conn)
 	s->is_probing = 0;
 	s->window = s->saved_window;
 	s->low_us = s->probe_rtt_us;
-	s->low_stamp_us = s->probed_us = conn->now_us;
-	s->peak_us = 0;
+	s->low_stamp_us =
+	    s->phase == CC_PHASE_CRUISE && s->probe_stamp_us ? s->probe_stamp_us : conn->now_us;
 	s->settling = 2; /* the window comes back faster than the link carries it away */
 	tarn_begin_stretch(&s->gauge, conn);
 }
@@ -60,7 +57,7 @@ CC_INLINE void tarn_begin_competition(struct tarn *s, const struct cc_conn *conn
 	s->drained = 0;
 	s->undrained = 0;
 	s->pressed_us = 0;
-	s->peak_us = 0;
+	s->low_stamp_us = conn->now_us;
 	s->is_recovering = 0;
 	s->window = cc_max_u32(s->window, TARN_LEAST_WINDOW * CC_ONE);
 	cubic_reset(&s->cubic, conn);
@@ -99,11 +96,10 @@ CC_INLINE void tarn_watch_press(struct tarn *s, const struct tarn_params *p,
 CC_INLINE u32 tarn_left_limit(const struct tarn *s)
 {
 	u32 min_rtt_us = tarn_min_rtt(s);
-	u32 limit_us = cc_min_u32(s->queue_before_us / TARN_LEFT_OF_QUEUE,
-				  (u32)((u64)min_rtt_us * TARN_MOST_PERCENT / 100));
+	u32 noise_us = cc_max_u32(TARN_NOISE_US, min_rtt_us / TARN_NOISE_OF_RTT);
 
-	limit_us = cc_max_u32(limit_us, s->jitter_us);
-	return cc_max_u32(limit_us, cc_max_u32(TARN_NOISE_US, min_rtt_us / TARN_NOISE_OF_RTT));
+	noise_us = cc_max_u32(noise_us, TARN_MOST_SPREADS * tarn_spread_us(s));
+	return cc_max_u32(s->queue_before_us / TARN_LEFT_OF_QUEUE, noise_us);
 }
 
 /* A drain in CRUISE has ended. */
@@ -127,17 +123,6 @@ CC_INLINE void tarn_reconsider(struct tarn *s, const struct cc_conn *conn, u32 l
 			 : 0;
 	if (s->drained >= 1u << cc_min_u32(s->doubts, TARN_MOST_DOUBTS))
 		tarn_end_competition(s, conn);
-}
-
-/* Once a round in COMPETE: the queue has fallen to half, so somebody drains, and it may be our own
- * kind. */
-CC_INLINE void tarn_join_drain(struct tarn *s, const struct cc_conn *conn)
-{
-	u32 queue_us = tarn_delay_us(s, s->standing_us);
-
-	s->peak_us = cc_max_u32(s->peak_us, queue_us);
-	if (queue_us < s->peak_us / 2 && conn->now_us - s->probed_us > TARN_JOIN_US)
-		s->low_stamp_us = 0;
 }
 
 CC_INLINE void tarn_cubic_lost(struct tarn *s, const struct cc_conn *conn)

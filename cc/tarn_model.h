@@ -41,7 +41,7 @@ struct tarn {
 	u64 min_rtt_stamp_us; /* when this half of min_rtt's window began */
 	u64 low_stamp_us;     /* when the least RTT since the last drain was seen */
 	u64 probe_done_us;    /* a drain may end then; 0: inflight is still too high */
-	u64 probed_us;        /* when the last drain ended */
+	u64 probe_stamp_us;   /* when this drain came near its least RTT; 0: no RTT yet */
 	u64 hold_until_us;    /* no growth above held_window until then */
 	u64 pressed_us;       /* since when the queue is above the bound; 0: it is not */
 	u64 left_us;          /* when competition was left last; 0: never */
@@ -55,6 +55,7 @@ struct tarn {
 	u32 last_rtt_us[2];  /* of the newest ACK that had one, and of the one before */
 	u32 low_us;          /* least RTT since the last drain */
 	u32 probe_rtt_us;    /* least RTT of this drain */
+	u32 probe_mark_us;   /* the RTT of probe_stamp_us */
 	u32 mean_us[3];      /* least mean of a gauge of each of the last drains */
 	u32 probe_mean_us;   /* of this drain */
 	u32 standing_us;     /* mean RTT of the last round; the least where no sample counts */
@@ -62,10 +63,9 @@ struct tarn {
 	u32 spread_scaled;   /* mean less least RTT of a gauge, times 2^TARN_SPREAD_SHIFT */
 	u32 jitter_us;       /* what the mean RTT has above the least without a queue */
 	u32 queue_before_us; /* when the drain began */
-	u32 peak_us;         /* COMPETE: largest queue of a round since the last drain */
 	u32 rate;            /* of the last round */
 	u32 rate_before;     /* of the round before it */
-	u32 max_rate[2];     /* of some ten seconds in CRUISE, and of the ten before */
+	u32 max_rate[2];     /* of some ten seconds, and of the ten before */
 	u32 full_rate;       /* Startup: the rate that must grow */
 	u32 next_round;      /* a round ends when what was sent now is delivered */
 	u32 rounds;
@@ -75,6 +75,7 @@ struct tarn {
 	u32 recovery_point;                /* COMPETE: one reduction until this is delivered */
 	u32 random;
 	u32 mss_bytes;
+	u32 unused_;
 	struct cubic cubic; /* COMPETE: the window's epoch */
 	u8 phase;           /* STARTUP, CRUISE or AVOIDANCE */
 	u8 is_probing;
@@ -186,16 +187,43 @@ CC_INLINE void tarn_gauge(struct tarn *s, const struct cc_conn *conn, u32 rtt_us
 	tarn_begin_stretch(gauge, conn);
 }
 
+/* Flows that waited from the end of their own drain would stay two groups, of which one drains when
+ * the other has ended, and neither would see an empty path. The least RTT is where drains overlap,
+ * so all wait from there. Jitter is longer than the queue: an RTT counts as lower only if it is so
+ * by more than a quarter of the queue. */
+CC_INLINE void tarn_take_drained_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt_us)
+{
+	s->probe_rtt_us = cc_min_u32(s->probe_rtt_us, rtt_us);
+	if (rtt_us < s->probe_mark_us &&
+	    s->probe_mark_us - rtt_us > s->queue_before_us / TARN_MARK_OF_QUEUE) {
+		s->probe_mark_us = rtt_us;
+		s->probe_stamp_us = conn->now_us;
+	}
+}
+
+/* What of an RTT counts for the least one, while packets are missing and for the first two. */
+CC_INLINE u32 tarn_doubtful_rtt_us(struct tarn *s, u8 ca_state, u32 rtt_us)
+{
+	/* By timestamps, in whole ms rounded down (Linux tcp_rtt_tsopt_us()), it may be of a
+	 * retransmission that is newer than the packet. */
+	if (ca_state != CC_OPEN && rtt_us % CC_USEC_PER_MSEC == 0)
+		return TARN_NONE;
+	/* The first packet of a connection overtakes others without a hole. */
+	if (!s->last_rtt_us[1])
+		s->min_rtt_us[0] = s->low_us = TARN_NONE;
+	/* A packet that has overtaken others opens a hole, and its RTT is shorter than that of the
+	 * path. Three such packets in a row are rare, so the longest of three RTTs counts. */
+	return cc_max_u32(rtt_us, cc_max_u32(s->last_rtt_us[0], s->last_rtt_us[1]));
+}
+
 CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt_us)
 {
 	u64 slot_us = (u64)TARN_MIN_RTT_SLOT_US << (s->phase == CC_PHASE_AVOIDANCE ? 3 : 0);
 	u8 ca_state = tarn_ca_state(s, conn);
 	u32 least_us = rtt_us;
 
-	/* A packet that has overtaken others opens a hole, and its RTT is shorter than that of the
-	 * path. Three such packets in a row are rare, so the longest of three RTTs counts. */
-	if (ca_state != CC_OPEN)
-		least_us = cc_max_u32(rtt_us, cc_max_u32(s->last_rtt_us[0], s->last_rtt_us[1]));
+	if (ca_state != CC_OPEN || !s->last_rtt_us[1])
+		least_us = tarn_doubtful_rtt_us(s, ca_state, rtt_us);
 	s->last_rtt_us[1] = s->last_rtt_us[0];
 	s->last_rtt_us[0] = rtt_us;
 	if (conn->now_us - s->min_rtt_stamp_us > slot_us) {
@@ -205,7 +233,8 @@ CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt
 	}
 	s->min_rtt_us[0] = cc_min_u32(s->min_rtt_us[0], least_us);
 	s->slot.min_rtt_us = cc_min_u32(s->slot.min_rtt_us, least_us);
-	s->probe_rtt_us = cc_min_u32(s->probe_rtt_us, least_us);
+	if (s->is_probing)
+		tarn_take_drained_rtt(s, conn, least_us);
 	if (least_us < s->low_us) {
 		s->low_us = least_us;
 		s->low_stamp_us = conn->now_us;
@@ -221,16 +250,10 @@ CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt
 }
 
 /* The RTT of an ACK; 0: it has none. */
-CC_INLINE u32 tarn_rtt_us(const struct tarn *s, const struct cc_conn *conn,
-			  const struct cc_ack *ack)
+CC_INLINE u32 tarn_rtt_us(const struct tarn *s, const struct cc_ack *ack)
 {
 	u32 rtt_us = ack->rtt_us > 0 ? (u32)ack->rtt_us : 0;
 
-	/* During repairs it may be by timestamps, in whole ms rounded down (Linux
-	 * tcp_rtt_tsopt_us()). It then counts as what it may be at most, so that min_rtt is not too
-	 * low: where queues are small, 1 ms is much. */
-	if (tarn_ca_state(s, conn) != CC_OPEN && rtt_us && rtt_us % CC_USEC_PER_MSEC == 0)
-		rtt_us += CC_USEC_PER_MSEC - 1;
 	/* A lone packet of a window below two: what the receiver waited for a second one is no
 	 * queue. A flow that took it for one would stay there. */
 	if (s->window < 2 * CC_ONE && ack->acked_sacked == 1 && rtt_us > TARN_DELAYED_ACK_US &&
@@ -238,6 +261,8 @@ CC_INLINE u32 tarn_rtt_us(const struct tarn *s, const struct cc_conn *conn,
 		rtt_us -= TARN_DELAYED_ACK_US;
 	return rtt_us;
 }
+
+CC_INLINE u32 tarn_spread_us(const struct tarn *s) { return s->spread_scaled >> TARN_SPREAD_SHIFT; }
 
 /* A drain has found the path empty. */
 CC_INLINE void tarn_keep_mean(struct tarn *s)
@@ -257,19 +282,15 @@ CC_INLINE u32 tarn_burst_delay_us(const struct tarn *s)
 	return (u32)cc_min_u64(packet_us, TARN_MOST_BURST_DELAY_US);
 }
 
-/* The median of the last drains' means says what jitter is left when the queue is gone; of fewer
- * drains the least. Where aggregates grow with the queue, as in Wi-Fi, jitter does too: at least
- * the spread in CRUISE counts. What bursts add is no jitter: with it the queue would be above the
- * law, which shows on short paths. */
+/* The mean RTT of a drain says what jitter is left when the queue is gone. A drain that left some
+ * of the queue says too much, so the least of the last three counts. Where aggregates grow with the
+ * queue, as in Wi-Fi, jitter does too: at least the spread in CRUISE counts. What bursts add is no
+ * jitter: with it the queue would be above the law, which shows on short paths. */
 CC_INLINE void tarn_update_jitter(struct tarn *s, const struct tarn_params *p)
 {
-	u32 low_us = cc_min_u32(s->mean_us[0], s->mean_us[1]);
-	u32 high_us = cc_max_u32(s->mean_us[0], s->mean_us[1]);
-	u32 mean_us = cc_max_u32(low_us, cc_min_u32(high_us, s->mean_us[2]));
-	u32 spread_us = s->spread_scaled >> TARN_SPREAD_SHIFT;
+	u32 mean_us = cc_min_u32(cc_min_u32(s->mean_us[0], s->mean_us[1]), s->mean_us[2]);
+	u32 spread_us = tarn_spread_us(s);
 
-	if (mean_us == TARN_NONE)
-		mean_us = low_us;
 	s->jitter_us = TARN_MOST_SPREADS * spread_us;
 	if (mean_us != TARN_NONE)
 		s->jitter_us = cc_min_u32(s->jitter_us, tarn_delay_us(s, mean_us));
@@ -278,14 +299,17 @@ CC_INLINE void tarn_update_jitter(struct tarn *s, const struct tarn_params *p)
 }
 
 /* The queue that is ours by the law: x q^2 = area, so x q = sqrt(area x), never less than a packet;
- * and what the rate sends in the time that jitter adds to the RTT. */
+ * and what the rate sends in the time that jitter adds to the RTT. Where jitter is longer than the
+ * queue, an error of it may take the whole queue away: a quarter of the difference is margin. */
 CC_INLINE void tarn_update_wanted(struct tarn *s, const struct tarn_params *p)
 {
 	u32 standing_us = cc_max_u32(s->standing_us, 1);
+	u32 queue_us = cc_min_u32(tarn_queue_us(s, s->standing_us), s->jitter_us);
+	u32 jitter_us = s->jitter_us + (s->jitter_us - queue_us) / TARN_MARGIN;
 	u64 per_ms = (u64)s->window * CC_USEC_PER_MSEC / standing_us;
 
 	s->wanted = cc_max_u32(cc_sqrt(cc_min_u64(per_ms * p->area, 1ull << 41)), CC_ONE);
-	s->wanted += (u32)((u64)s->window * s->jitter_us / standing_us);
+	s->wanted += (u32)((u64)s->window * jitter_us / standing_us);
 }
 
 CC_INLINE void tarn_update_rate(struct tarn *s, const struct cc_conn *conn)
@@ -296,9 +320,6 @@ CC_INLINE void tarn_update_rate(struct tarn *s, const struct cc_conn *conn)
 	s->rate_before = s->rate;
 	if (took_us)
 		s->rate = (u32)cc_min_u64((delivered << TARN_RATE_SHIFT) / took_us, TARN_NONE - 1);
-	/* In competition, and while it is suspected, the rate of before it stays. */
-	if (s->phase == CC_PHASE_AVOIDANCE || s->undrained)
-		return;
 	if (conn->now_us - s->max_rate_stamp_us > 10 * CC_USEC_PER_SEC) {
 		s->max_rate_stamp_us = conn->now_us;
 		s->max_rate[1] = s->max_rate[0];

@@ -10,19 +10,22 @@
 
 #define TARN_LEAST_SAMPLES 4       /* RTT samples of a gauge whose mean says something */
 #define TARN_STARTUP_SAMPLES 8     /* of a round, whose least ends Startup (HyStart's number) */
-#define TARN_STARTUP_DELAY_US 1000 /* and the queue that does, beside a quarter of min_rtt */
-#define TARN_FULL_ROUNDS 3         /* rounds without growth that end Startup (BBR) */
-#define TARN_GAUGE_US 50000        /* spread and empty path: as long for all RTTs */
-#define TARN_SPREAD_SHIFT 5        /* the mean spread follows in 32 gauges */
-#define TARN_MOST_SPREADS 2        /* jitter at most: others spoil drains before flows have met */
+#define TARN_STARTUP_DELAY_US 1000 /* and the queue that does, beside a quarter of min_rtt, */
+#define TARN_MOST_STARTUP_DELAY_US 16000 /* which counts up to that (HyStart's bound) */
+#define TARN_FULL_ROUNDS 3               /* rounds without growth that end Startup (BBR) */
+#define TARN_GAUGE_US 50000              /* spread and empty path: as long for all RTTs */
+#define TARN_SPREAD_SHIFT 5              /* the mean spread follows in 32 gauges */
+#define TARN_MOST_SPREADS 2 /* jitter at most: others spoil drains before flows have met */
 #define TARN_LEAST_BURST_DELAY_US 500 /* half of a burst of 1 ms (Linux sk_pacing_shift) */
 #define TARN_MOST_BURST_DELAY_US 1000 /* more of it makes flows unequal where jitter is real */
 #define TARN_DELAYED_ACK_US 40000     /* of a lone packet (Linux TCP_DELACK_MIN) */
 #define TARN_MIN_RTT_SLOT_US 30000000 /* half of the window of min_rtt: seven drains fit in */
+#define TARN_MARK_OF_QUEUE 4          /* an RTT that is a quarter of the queue lower is lower */
+#define TARN_MARGIN 4                 /* of what jitter has above the queue: Wi-Fi of the targets */
+#define TARN_LEAP_ROUNDS 4            /* whose mean says something: an RTT of 1 s has no more */
+#define TARN_STARVED_US 1000          /* a queue that tells a starved flow from an empty path */
 #define TARN_PROBE_US 100000          /* least time of a drained path, so that all flows see it */
 #define TARN_HOLD_US 2000000          /* no growth after too much loss (BBR's wait to probe) */
-#define TARN_COMPETE_INTERVALS 2      /* between drains beside a flow that fills the buffer */
-#define TARN_JOIN_US 3000000          /* and at least, if the queue falls to half */
 #define TARN_FIRST_DRAINS 2           /* before which flows of this kind have not met */
 #define TARN_LEAST_BDP 5              /* packets of BDP that a flow of this kind has at least */
 #define TARN_DOUBT_US 30000000 /* who came back from competition so lately had left it in error */
