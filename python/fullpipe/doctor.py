@@ -164,14 +164,16 @@ def _kernel(version: str) -> Check:
 
 
 def _uml() -> Check:
-    built = uml_kernel.versions()
-    missing = [] if built else builders.missing_packages(types=False)
-    found = ", ".join(built) or "not built"
-    remedy = uml_kernel.BUILD
+    built, outdated = uml_kernel.versions(), uml_kernel.outdated()
+    works = bool(built) and not outdated
+    missing = [] if works else builders.missing_packages(types=False)
+    found = ", ".join([*built, *(f"{one} is {uml_kernel.OUTDATED}" for one in outdated)])
+    found = found or "not built"
+    remedy = " and ".join(map(uml_kernel.command, outdated or [kernels.DEFAULT]))
     if missing:
         found += f"; building lacks {', '.join(missing)}"
         remedy = f"{builders.install_command(missing)} (as root), then {remedy}"
-    return Check("vm: User Mode Linux", bool(built), found, "--machine uml", remedy, ("vm",))
+    return Check("vm: User Mode Linux", works, found, "--machine uml", remedy, ("vm",))
 
 
 def _builders() -> Check:

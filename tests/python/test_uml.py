@@ -4,6 +4,7 @@ takes some 8 CPU minutes), that runs are exact, equal, and those of the other ma
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from fullpipe.base.overrides import apply_changes
 from fullpipe.base.toml import parse_toml
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.runner import run_scenario
-from fullpipe.engines.vm import VmEngine, uml, uml_kernel
+from fullpipe.engines.vm import VmEngine, hardware, kernels, uml, uml_kernel
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import make_scenario
@@ -84,12 +85,12 @@ def fullpipe(folder: Path, cc: str, *options: str) -> subprocess.CompletedProces
 
 
 def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command with an empty cache."""
+    """Runs a command with an empty cache, on a screen that folds no cell of its tables."""
     command = "import sys; from fullpipe.cli import main; sys.exit(main())"
     return subprocess.run(
         [sys.executable, "-c", command, *words],
         cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
+        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "300"},
     )  # fmt: skip
 
 
@@ -104,6 +105,60 @@ def test_a_kernel_that_is_not_built_is_refused_with_the_command_that_builds_it(
     )
     done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml", "--kernel", "7.3")
     assert "`fullpipe doctor --build uml --kernel 7.3` builds it" in done.stderr
+
+
+def kept_kernel(cache: Path, version: str, stamp: str | None) -> None:
+    """Puts what looks like a kernel of that stamp into the cache."""
+    folder = cache / "fullpipe/uml" / version
+    folder.mkdir(parents=True)
+    (folder / "linux").touch()
+    (folder / "release").write_text(f"{version}.1")
+    if stamp is not None:
+        (folder / "stamp").write_text(stamp)
+
+
+@pytest.mark.parametrize("stamp", [None, "", "another"])
+def test_a_kernel_of_other_options_is_refused_with_the_command_that_builds_it_again(
+    tmp_path: Path, stamp: str | None
+) -> None:
+    kept_kernel(tmp_path / "cache", "6.12", stamp)
+    done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "fullpipe: the kernel 6.12 for --machine uml is built with other options; "
+        "`fullpipe doctor --build uml` builds it again\n",
+    )
+    said = " ".join(call(tmp_path, "doctor", "--for", "vm").stdout.split())
+    assert "no vm: User Mode Linux 6.12 is built with other options" in said
+    # Where tools that build it are missing, the remedy begins with their installation.
+    assert re.search(r"--machine uml (apt-get .*, then )?fullpipe doctor --build uml", said)
+
+
+def test_a_kernel_is_taken_while_neither_patch_nor_options_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    options = tmp_path / "options"
+    options.write_text("CONFIG_NET=y\n")
+    monkeypatch.setattr(uml_kernel, "_OPTIONS", (options,))
+    for version in ("6.12", "7.3"):
+        kept_kernel(tmp_path, version, uml_kernel.stamp("6.12"))
+    assert (uml_kernel.versions(), uml_kernel.outdated()) == (["6.12"], ["7.3"])
+    VmEngine().check(plan_of(), {"machine": "uml"})
+    with pytest.raises(UserError, match=r"`fullpipe doctor --build uml --kernel 7\.3` builds it"):
+        VmEngine().check(plan_of(), {"machine": "uml", "kernel": "7.3"})
+    options.write_text("CONFIG_NET=y\nCONFIG_WLAN=y\n")
+    assert (uml_kernel.versions(), uml_kernel.outdated()) == ([], ["6.12", "7.3"])
+
+
+@pytest.mark.skipif(not hardware.is_there(), reason="QEMU is not installed")
+def test_auto_takes_qemu_and_records_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uml_kernel, "stamp", lambda version: f"of another {version}")
+    plan = {**plan_of(rate="10mbit"), "duration_ns": 10**9}
+    metadata = run(plan, kernels.DEFAULT, "auto").metadata
+    assert metadata["machine"] == "qemu"
+    assert f"`{uml_kernel.BUILD}`" in metadata["facts"]["not User Mode Linux"]
+    assert "not User Mode Linux" not in run(plan, kernels.DEFAULT, "qemu").metadata["facts"]
 
 
 def test_compare_and_sweeps_are_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -176,6 +231,40 @@ def test_runs_beside_one_another_are_equal_in_every_table(kernel: str) -> None:
         assert other.metadata == results[0].metadata
         for name, table in results[0].tables.items():
             assert table.equals(other.tables[name]), name
+
+
+@needs_kernel
+def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does() -> None:
+    # So much fits into the buffer that waiting for a third of it shows in the goodput.
+    document = {
+        "duration": "3s",
+        "path": {"rate": "100mbit", "rtt": "40ms", "buffer": "1bdp"},
+        "host": {"wmem_max": "200KB"},
+    }
+    delivered_bytes = []
+    for flow in ({}, {"app_rate": "1gbit"}):
+        scenario = make_scenario({**document, "flow": [{"cc": "kernel:cubic", **flow}]})
+        result = run(resolve(scenario), BUILT[-1])
+        delivered_bytes.append(result.tables["flows"]["bytes_delivered"][0].as_py())
+    endless, paced = delivered_bytes
+    assert paced == pytest.approx(endless, rel=0.03)
+
+
+@needs_kernel
+@pytest.mark.parametrize("kernel", BUILT)
+def test_a_packet_takes_the_memory_that_it_takes_in_debians_kernels(kernel: str) -> None:
+    document = {
+        "duration": "3s",
+        "path": {"rate": "100mbit", "rtt": "40ms", "buffer": "1bdp"},
+        "host": {"rmem_max": "1MB"},
+        "flow": [{"cc": "kernel:cubic"}],
+    }
+    result = run(resolve(make_scenario(document)), kernel)
+    largest = max(result.tables["flow_samples"]["receive_window_bytes"].to_pylist())
+    # The payload's part of its memory, 2344 bytes in Debian's cloud kernels, in 256ths
+    # (tcp_measure_rcv_mss()); windows are less by up to a packet (__tcp_select_window()).
+    window_bytes = 2**20 * (PAYLOAD_BYTES * 256 // 2344) / 256
+    assert window_bytes - PAYLOAD_BYTES < largest <= window_bytes
 
 
 @needs_kernel

@@ -22,6 +22,7 @@ from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
+from fullpipe.engines.host import refuse_host
 from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
 from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
@@ -39,8 +40,9 @@ class LiveEngine:
 
     name = "live"
 
-    def check(self, plan: Mapping[str, Any], _options: Mapping[str, Any] | None = None) -> None:
-        """Raises UserError if the rights or the agent are missing."""
+    def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
+        """Raises UserError if the agent is missing, or, with options, if this host's kernel lacks
+        what the plan needs."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_ecn(plan, self.name)
@@ -48,6 +50,11 @@ class LiveEngine:
         assets.agent()
         for algorithm in assets.algorithms(plan):
             assets.bpf_object(algorithm)
+        if options is not None:
+            refuse_accurate_ecn(plan, os.uname().release)
+            # Between two hosts, `host` says how they are, and nothing sets it.
+            if not options.get("peer"):
+                refuse_host(plan, self.name)
 
     def _check_rights(self) -> None:
         if os.geteuid() != 0:
@@ -60,9 +67,8 @@ class LiveEngine:
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
     ) -> RunResult:
         """Runs the plan; options `peer` (HOST[:PORT]) and `token` for a real network."""
-        self.check(plan)
+        self.check(plan, options)
         peer = _peer(options)
-        refuse_accurate_ecn(plan, os.uname().release)
         if peer is None:
             self._check_rights()
         else:

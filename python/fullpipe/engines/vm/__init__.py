@@ -18,6 +18,7 @@ from fullpipe.engines import assets
 from fullpipe.engines.arrivals import with_arrivals
 from fullpipe.engines.base import CcForm, MachineName, Progress, RunResult
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
+from fullpipe.engines.host import refuse_host
 from fullpipe.engines.rows import refuse_links, with_steps
 from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
@@ -67,17 +68,18 @@ class VmEngine:
     name = "vm"
 
     def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
-        """Raises UserError if the machine, its kernel or something that the plan needs is
-        missing."""
+        """Raises UserError if the machine, its kernel or something that the plan needs is missing.
+        Without options: if no machine here could run it."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
+        refuse_host(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_stacks(plan, self.name)
         assets.refuse_classes(plan)
-        if not (hardware.is_there() or uml_kernel.versions()):
+        if options is not None:
+            _machine(plan, options)
+        elif not hardware.is_there() and not uml_kernel.versions():
             raise UserError(_NO_QEMU)
-        if options is not None and _is_uml(plan, options):
-            uml_kernel.find(options.get("kernel"), options.get("modules"))
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
@@ -90,18 +92,14 @@ class VmEngine:
         result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
         measured host every 110 ms), `from_snapshot` (False: always boot), `web` (True: this host's
         curl loads pages from its lighttpd)."""
-        self.check(plan)
+        self.check(plan, options)
         stock = {}
         if options.get("web"):
             web.refuse_pages(plan)
             stock = web.programs()
         trace = options.get("cc_trace")
-        is_uml = _is_uml(plan, options)
-        if not (is_uml or hardware.is_there()):
-            raise UserError(_NO_QEMU)
-        find = uml_kernel.find if is_uml else kernels.find
-        kernel = find(options.get("kernel"), options.get("modules"))
-        refuse_accurate_ecn(plan, kernel.release)
+        is_uml, kernel = _machine(plan, options)
+        refused = _refused_by_uml(plan, options) if options.get("machine") == "auto" else ""
         trace_mib = _trace_mib(plan) if trace else 0
         given = with_arrivals(with_steps(plan))
         request = {
@@ -140,7 +138,11 @@ class VmEngine:
         failure = received["failure"] or _unfinished(ended, received["complete"])
         if failure and not received["tables"]["flow_samples"]["t_us"][1] and not ended.interrupted:
             raise RunError(failure)
-        facts = dict(received["facts"]) | ({"processor": "takes no time"} if is_uml else {})
+        facts = dict(received["facts"])
+        if is_uml:
+            facts["processor"] = "takes no time"
+        elif refused:
+            facts["not User Mode Linux"] = refused
         metadata = {
             "kernel": facts.pop("kernel", kernel.release),
             "machine": "uml" if is_uml else "qemu",
@@ -165,6 +167,18 @@ def _code(plan: Mapping[str, Any], kernel: kernels.Kernel, form: str) -> dict[st
     return {module.FILE: module.build(sets, headers.tree(kernel)).read_bytes()}
 
 
+def _machine(plan: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[bool, kernels.Kernel]:
+    """Whether User Mode Linux runs the plan, and the kernel. Raises UserError if that machine or
+    kernel is not here, or lacks what the plan needs."""
+    is_uml = _is_uml(plan, options)
+    if not is_uml and not hardware.is_there():
+        raise UserError(_NO_QEMU)
+    find = uml_kernel.find if is_uml else kernels.find
+    kernel = find(options.get("kernel"), options.get("modules"))
+    refuse_accurate_ecn(plan, kernel.release)
+    return is_uml, kernel
+
+
 def _is_uml(plan: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
     """Whether User Mode Linux runs the plan. Raises UserError if it must and cannot."""
     wanted = options.get("machine", "qemu")
@@ -172,11 +186,21 @@ def _is_uml(plan: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
         raise UserError(f"--machine {wanted}: must be {', '.join(get_args(MachineName))}")
     if wanted == "qemu":
         return False
+    if wanted == "auto":
+        return not _refused_by_uml(plan, options)
     why = uml.refused(plan, options)
-    if wanted == "uml" and why:
+    if why:
         raise UserError(f"--machine uml: {why}")
-    built = uml_kernel.versions()
-    return wanted == "uml" or (not why and (options.get("kernel") or kernels.DEFAULT) in built)
+    return True
+
+
+def _refused_by_uml(plan: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+    """Why User Mode Linux cannot run the plan here; empty if it can."""
+    try:
+        uml_kernel.find(options.get("kernel"), options.get("modules"))
+    except UserError as error:
+        return str(error)
+    return uml.refused(plan, options)
 
 
 def _unfinished(ended: watch.Ended, complete: bool) -> str | None:

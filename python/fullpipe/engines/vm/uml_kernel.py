@@ -4,6 +4,7 @@ the user's cache with the headers that modules need. It knows nothing of plans.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -16,6 +17,8 @@ from fullpipe.engines.vm.kernels import Kernel
 from fullpipe.engines.vm.source import Say
 
 BUILD = "fullpipe doctor --build uml"
+#: What a kernel is that is there and is not taken.
+OUTDATED = "built with other options"
 _OPTIONS = (source.CONFIG / "uml.config", source.NETWORK)
 _PATCH = source.CONFIG / "uml.patch"
 #: What a module's build reads: files, folders, and of other folders only headers and makefiles.
@@ -24,6 +27,8 @@ _FOLDERS = ("scripts", "include")
 _FOLDERS_OF_HEADERS = ("arch/um", "arch/x86")
 _HEADERS = ("*.h", "Makefile*", "Kbuild*")
 _MAKE = ("make", "-s", "ARCH=um")
+#: The file beside a kernel that says what it was built with.
+_STAMP = "stamp"
 
 
 def find(version: str | None, modules: str | None) -> Kernel:
@@ -39,31 +44,42 @@ def find(version: str | None, modules: str | None) -> Kernel:
         )
     kernel = cached(name)
     if kernel is None:
+        is_there = name in outdated()
         others = [f"--kernel {other}" for other in versions()]
         raise UserError(
-            f"the kernel {name} for --machine uml is not built; `{command(name)}` builds it"
+            f"the kernel {name} for --machine uml is {OUTDATED if is_there else 'not built'}; "
+            f"`{command(name)}` builds it{' again' if is_there else ''}"
             + (f" (built: {', '.join(others)})" if others else "")
         )
     return kernel
 
 
 def cached(version: str) -> Kernel | None:
-    """The kernel of that version that was built here; None if there is none."""
-    folder = _folder(version)
-    if not (folder / "linux").is_file():
+    """The kernel of that version, if it was built here as it is built today; otherwise None."""
+    if version not in versions():
         return None
+    folder = _folder(version)
     release = (folder / "release").read_text(encoding="utf-8")
     return Kernel(release, folder / "linux", folder / "tree")
 
 
 def versions() -> list[str]:
-    """Versions of the kernels that were built here."""
-    return [version for version in kernels.VERSIONS if cached(version)]
+    """Versions of the kernels that were built here as they are built today."""
+    return [version for version in _built() if _stamp_of(version) == stamp(version)]
 
 
-def tree(version: str) -> Path:
-    """The folder in which `make M=DIR modules` builds modules for that kernel."""
-    return _folder(version) / "tree"
+def outdated() -> list[str]:
+    """Versions of the kernels that were built here with another patch or other options."""
+    return [version for version in _built() if _stamp_of(version) != stamp(version)]
+
+
+def stamp(version: str) -> str:
+    """A hash of the version, the patch and the options. Debian's updates of a version's source do
+    not count."""
+    digest = hashlib.sha256(version.encode())
+    for path in (_PATCH, *_OPTIONS):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def command(version: str) -> str:
@@ -79,6 +95,7 @@ def build(version: str, say: Say) -> Kernel:
         raise UserError(f"missing; as root: {builders.install_command(missing)}")
     target = _folder(version)
     target.parent.mkdir(parents=True, exist_ok=True)
+    built_from = stamp(version)
     with tempfile.TemporaryDirectory(prefix="fullpipe-uml-", dir=target.parent) as text:
         work = Path(text)
         place = source.unpacked(version, work, say)
@@ -90,6 +107,7 @@ def build(version: str, say: Say) -> Kernel:
         shutil.copy(place / "linux", made)
         release = (place / "include/config/kernel.release").read_text(encoding="utf-8").strip()
         (made / "release").write_text(release, encoding="utf-8")
+        (made / _STAMP).write_text(built_from, encoding="utf-8")
         # Every symbol is in the kernel itself, so that this is what modules are linked against.
         shutil.copy(place / "vmlinux.symvers", place / "Module.symvers")
         _keep_headers(place, made / "tree")
@@ -117,6 +135,15 @@ def _keep_headers(place: Path, target: Path) -> None:
             inside = target / path.relative_to(place)
             inside.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, inside, follow_symlinks=False)
+
+
+def _built() -> list[str]:
+    return [version for version in kernels.VERSIONS if (_folder(version) / "linux").is_file()]
+
+
+def _stamp_of(version: str) -> str | None:
+    file = _folder(version) / _STAMP
+    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 def _folder(version: str) -> Path:
