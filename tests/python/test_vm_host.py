@@ -17,6 +17,7 @@ import pytest
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines.child import autogroup_nice
+from fullpipe.engines.vm import image as initramfs
 from fullpipe.engines.vm import kernels
 from fullpipe.engines.vm.core import confine, reserved
 from fullpipe.engines.vm.vmlinux import unpacked
@@ -175,3 +176,31 @@ def test_no_kernel_is_kept_under_the_name_of_a_version_or_of_a_folder(tmp_path: 
     (tmp_path / "text").write_text("no kernel")
     with pytest.raises(RunError, match="no x86 kernel image"):
         kernels.keep("own", tmp_path / "text", [])
+
+
+def test_an_image_that_a_machine_is_about_to_read_stays_while_others_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(initramfs, "_content", lambda _kernel, found, _ready: repr(found).encode())
+    kernel = kernels.Kernel("6.12", tmp_path, tmp_path)
+
+    modules = [tmp_path / f"{number}.ko" for number in range(30)]
+    for path in modules:
+        path.touch()
+
+    def built(module: Path) -> Path:
+        return initramfs.build(kernel, {"module": module}, tmp_path / "images")
+
+    first = built(modules[0])
+    for module in modules[1:]:
+        # As if each had been made long before the next: clocks of files may be coarse.
+        for age, path in enumerate(sorted((tmp_path / "images").iterdir(), key=_used)):
+            os.utime(path, ns=(age, age))
+        assert built(modules[0]) == first
+        built(module)
+        assert first.exists()
+    assert len(list((tmp_path / "images").iterdir())) == 8
+
+
+def _used(path: Path) -> int:
+    return path.stat().st_mtime_ns

@@ -12,6 +12,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,11 @@ def build(kernel: Kernel, found: Mapping[str, Path], folder: Path, ready: bool =
     name = _name_of_sources(found, ready)
     for kept in folder.glob(f"{name}-*"):
         digest = kept.name.removeprefix(f"{name}-")
-        if digest == hashlib.sha256(kept.read_bytes()).hexdigest():
-            return kept
+        with suppress(FileNotFoundError):  # another process may have removed it
+            if digest == hashlib.sha256(kept.read_bytes()).hexdigest():
+                # A machine is about to read it: it must not be the next one that is removed.
+                os.utime(kept)
+                return kept
     content = _content(kernel, found, ready)
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, partial = tempfile.mkstemp(dir=folder)
@@ -50,9 +54,18 @@ def build(kernel: Kernel, found: Mapping[str, Path], folder: Path, ready: bool =
         file.write(content)
     kept = folder / f"{name}-{hashlib.sha256(content).hexdigest()}"
     Path(partial).rename(kept)
-    for old in sorted(folder.iterdir(), key=lambda path: -path.stat().st_mtime_ns)[_MOST_KEPT:]:
-        old.unlink(missing_ok=True)
+    _forget_oldest(folder)
     return kept
+
+
+def _forget_oldest(folder: Path) -> None:
+    """Removes the images that were not used for longest, as other processes may do meanwhile."""
+    used = {}
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            used[path] = path.stat().st_mtime_ns
+    for path in sorted(used, key=used.__getitem__, reverse=True)[_MOST_KEPT:]:
+        path.unlink(missing_ok=True)
 
 
 def modules(plan: Mapping[str, Any], kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
