@@ -10,11 +10,20 @@ from typing import Any
 import pytest
 
 from experiment_entries import MadeStore, claims, command, entry_of
+from fullpipe.base.errors import UserError
+from fullpipe.engines import engine
 from fullpipe.papers import Store, judge, kernel_confirmation, run_entries
 from fullpipe.papers.entry import Entry
-from fullpipe.papers.kernel_confirmation import KERNEL_RUNS, Confirmation, confirm, confirmations
+from fullpipe.papers.kernel_confirmation import (
+    KERNEL_RUNS,
+    Confirmation,
+    Plan,
+    confirm,
+    confirmations,
+)
 from fullpipe.papers.run_store import StoredRun
 from fullpipe.papers.runner import _GROUP_S, Outcome, job_of
+from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.schedule import Item, grouped
 
 #: In the regime in which the simulator was held against kernels, and as many runs as an interval
@@ -71,23 +80,23 @@ def test_contradictions_come_first_the_cheapest_of_them_and_each_run_is_wanted_o
     tmp_path: Path,
 ) -> None:
     entry, store = entry_with(tmp_path, *CHECKS), SomeRuns(tmp_path)
-    asked = confirmations([entry], store)
+    asked = confirmations([entry], store).wanted
     assert brief(asked) == [("c2", "contradicted", (2,), 3), ("c0", "contradicted", (0, 1, 3), 9)]
     assert asked[0].cost_s == pytest.approx(asked[1].cost_s / 3, rel=0.1)
     # What holds in part shares all its cells with what contradicts; alone it asks for them.
     part = entry_with(tmp_path / "part", *CHECKS[1:2])
-    assert brief(confirmations([part], store)) == [("c0", "partly", (2, 3), 6)]
-    assert confirmations([part], store, most_packets=0) == []
+    assert brief(confirmations([part], store).wanted) == [("c0", "partly", (2, 3), 6)]
+    assert confirmations([part], store, most_packets=0) == Plan([], [])
 
 
 def test_who_asks_again_asks_for_what_is_lacking_of_cells_that_were_begun(tmp_path: Path) -> None:
     entry, store = entry_with(tmp_path, CHECKS[0]), SomeRuns(tmp_path)
     store.run(entry, 0, KERNEL_RUNS)
     store.run(entry, 1, 1)
-    assert brief(confirmations([entry], store)) == [("c0", "contradicted", (1, 2, 3), 8)]
+    assert brief(confirmations([entry], store).wanted) == [("c0", "contradicted", (1, 2, 3), 8)]
     for cell in range(4):
         store.run(entry, cell, KERNEL_RUNS)
-    assert confirmations([entry], store) == []
+    assert confirmations([entry], store) == Plan([], [])
     (verdict,) = judge(entry, store).verdicts
     assert (verdict.status, verdict.grade) == ("contradicted", "kernel")
 
@@ -101,6 +110,67 @@ def test_a_cell_that_a_kernel_has_begun_waits_for_the_runs_that_an_interval_take
     (verdict,) = judge(entry, store).verdicts
     of_cells = {one.cells[0]: one.grade for one in verdict.conditions}
     assert [of_cells[cell] == "kernel" for cell in range(4)] == [False, False, True, False]
+
+
+FLOWS = "[[scenario.flow]]"
+#: Text of SMALL -> text with what the machine's kernel does not run, and the key that the engine
+#: names. The kernel is 6.12.
+FOREIGN = (
+    (FLOWS, f'host = {{ tsq = "8ms" }}\n\n{FLOWS}', "host.tsq"),
+    (FLOWS, f'host = {{ receive_aggregation = "1ms" }}\n\n{FLOWS}', "host.receive_aggregation"),
+    ('cc = "reno"', 'cc = "reno"\necn = "accecn"', "flow.1.ecn"),
+)
+
+
+@pytest.mark.parametrize(("old", "new", "key"), FOREIGN)
+def test_what_the_engine_refuses_is_not_planned_and_the_engine_says_why(
+    old: str, new: str, key: str, tmp_path: Path
+) -> None:
+    text = claims(*CHECKS[:2])
+    for was, now in {**CHANGES, old: new}.items():
+        text = text.replace(was, now, 1)
+    entry, store = entry_of(tmp_path, text), SomeRuns(tmp_path)
+    plan = confirmations([entry], store)
+    assert plan.wanted == []
+    assert [one.claim for one in plan.refused] == ["c0", "c1"]
+    for one in plan.refused:
+        with pytest.raises(UserError, match=f"^{key}: .*--engine sim") as said:
+            engine("vm").check(resolve(entry.cells("default")[0].scenario), {"machine": "auto"})
+        assert one.reason == str(said.value)
+
+
+def test_a_verdict_is_planned_in_those_of_its_cells_that_the_engine_runs(tmp_path: Path) -> None:
+    text = claims("all(goodput < 1)", "all(goodput[tsq == '8ms'] < 1)")
+    text = text.replace("rate = [2, 4]", "rate = [10, 20]")
+    text = text.replace("rtt = [10, 20]", "rtt = [20]\ntsq = ['1ms', '8ms']")
+    text = text.replace(FLOWS, f"host = {{ tsq = '{{tsq}}' }}\n\n{FLOWS}", 1)
+    entry = entry_of(tmp_path, text.replace("repetitions = 2", "repetitions = 3"))
+    plan = confirmations([entry], SomeRuns(tmp_path))
+    assert brief(plan.wanted) == [("c0", "contradicted", (0, 2), 6)]
+    assert [(one.claim, one.reason[:9]) for one in plan.refused] == [("c1", "host.tsq:")]
+
+
+def test_the_summary_counts_verdicts_that_no_kernel_confirms_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real runs of the simulator; there is none that the machine could do."""
+    text = claims("all(goodput < 0.5)", "all(goodput < 0.6)").replace(
+        "rtt = [10, 20]", "rtt = [20]"
+    )
+    text = text.replace("rate = [2, 4]", "rate = [10]").replace(
+        "[[scenario.flow]]", "host = { tsq = '8ms' }\n\n[[scenario.flow]]", 1
+    )
+    entry_of(tmp_path / "catalogue", text)
+    where = ["--catalogue", str(tmp_path / "catalogue"), "--store", str(tmp_path / "store")]
+    page = ["--out", str(tmp_path / "page.html")]
+    assert command(["run", "small", *where, *page, "--confirm", "--once"], monkeypatch) == 0
+    ran = capsys.readouterr()
+    assert "cannot be run on a kernel: 2 verdicts: host.tsq: " in ran.out + ran.err
+    assert "left" not in ran.out + ran.err and "virtual machine" not in ran.out + ran.err
+    assert command(["report", "small", *where, "--confirm"], monkeypatch) == 0
+    said = capsys.readouterr()
+    assert "to confirm on a kernel: 0 verdicts, 0 runs" in said.out + said.err
+    assert "cannot be run on a kernel: 2 verdicts: host.tsq: " in said.out + said.err
 
 
 class Machine:
@@ -153,7 +223,7 @@ def test_a_kernel_that_could_not_keep_up_overrules_nothing_and_is_not_run_again(
     store.problems = ("the virtual processor was 100 % busy in one second",)
     (verdict,) = judge(entry, store).verdicts
     assert (verdict.status, verdict.grade) == ("contradicted", "simulator")
-    assert confirmations([entry], store) == []
+    assert confirmations([entry], store) == Plan([], [])
 
 
 def test_a_budget_is_kept_by_the_pace_at_which_runs_go(
@@ -226,8 +296,8 @@ def test_contradictions_run_on_a_kernel_whatever_limit_other_failures_have(
     report = ["report", "small", *where, "--confirm", "--packets", "0"]
     assert command(report, monkeypatch) == 0
     said = capsys.readouterr()
-    assert "c0" in said.out and "1 verdicts, 3 runs" in said.out + said.err
-    done = confirm(confirmations([entry], store, most_packets=0), store, jobs=1)
+    assert "c0" in said.out and "1 verdict, 3 runs" in said.out + said.err
+    done = confirm(confirmations([entry], store, most_packets=0).wanted, store, jobs=1)
     assert done.outcome.ran == KERNEL_RUNS and not done.left
     contradicted, partly = judge(entry, store).verdicts
     assert (contradicted.status, contradicted.grade) == ("contradicted", "kernel")

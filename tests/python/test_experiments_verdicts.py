@@ -343,6 +343,14 @@ def test_a_comparison_of_cells_rests_on_both(tmp_path: Path) -> None:
     assert (pair.status, steps.status) == ("differs", "reproduced")
 
 
+def test_a_metric_may_have_the_name_of_a_function(tmp_path: Path) -> None:
+    text = claims("mean(mean[rate == 2]) < 0.5", "max(mean[rate == 2]) < 0.5")
+    text = text.replace("[metric.share]", "[metric.mean]").replace('of = "share"', 'of = "mean"')
+    both, each = verdicts(tmp_path, text)
+    assert [one.cells for one in both.conditions] == [(0, 1)]
+    assert [one.label for one in each.conditions] == ["rtt 10", "rtt 20"]
+
+
 class OnKernel(MadeStore):
     """0.2 on the simulator at 10 Mbit/s and 0.6 at 400; on the kernel 0.3 at 400 and 10 ms."""
 
@@ -372,6 +380,110 @@ def test_a_kernel_goes_before_the_simulator(tmp_path: Path) -> None:
     assert (one.status, one.grade, one.value) == ("reproduced", "kernel", pytest.approx(0.3))
     assert one.kernel.startswith("simulator: 0.61")
     assert (mean.status, mean.grade) == ("differs", "beyond"), "it did not run all of these cells"
+
+
+class SomeOnKernel(MadeStore):
+    """`here` on the simulator; `there` on the kernel, in cells (Mbit/s, ms) with so many runs."""
+
+    engines = ("sim", "vm")
+
+    def __init__(self, folder: Path, ran: Mapping[tuple[int, int], int]) -> None:
+        super().__init__(folder, lambda plan, _text: HERE[_cell(plan)])
+        self.ran = ran
+
+    def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+        """The made run."""
+        run = super().read(key, expressions)
+        if run is None or key.startswith("sim"):
+            return run
+        cell = _cell(self.plans[key])
+        if run.seed > self.ran.get(cell, 0):
+            return None
+        return StoredRun(run.seed, dict.fromkeys(run.metrics, THERE[cell]), {})
+
+
+def _cell(plan: Mapping[str, Any]) -> tuple[int, int]:
+    path = plan["path"]
+    return path["rate_bps"] // 10**6, path["reverse_delay_ns"] // 10**6
+
+
+#: Shares by rate and RTT, on the simulator and on the kernel.
+HERE = {(10, 10): 0.50, (10, 20): 0.60, (400, 10): 0.40, (400, 20): 0.30}
+THERE = {(10, 10): 0.25, (10, 20): 0.64, (400, 10): 0.20, (400, 20): 0.32}
+#: Of two comparisons, one at each RTT, the first fails.
+PAIRS = "all(share[rate == 400] < 0.6 * share[rate == 10])"
+RATIO = "max(share[rate == 400] / share[rate == 10])"
+
+
+def on_kernel(
+    folder: Path, ran: Mapping[tuple[int, int], int], check: str, value: str = "", runs: int = 3
+) -> Verdict:
+    """The verdict on a claim, with these runs of a kernel and so many of the simulator."""
+    text = claims(check) + (f'value = "{value}"\n' if value else "")
+    entry = entry_of(folder, text.replace(*BOTH))
+    [verdict] = judge(entry, SomeOnKernel(folder, ran), repetitions=runs).verdicts
+    return verdict
+
+
+FIRST = {(10, 10): 3, (400, 10): 3}
+
+
+def test_what_a_kernel_measured_of_a_comparison_is_shown_whatever_else_it_has_run(
+    tmp_path: Path,
+) -> None:
+    """A cell more on one side does not pair with any on the other."""
+    for more in ({}, {(400, 20): 3}, {(10, 20): 3}):
+        verdict = on_kernel(tmp_path, FIRST | more, PAIRS, RATIO)
+        assert verdict.kernel == "virtual machine, 1 cell: 0.8", more
+        assert [one.grade for one in verdict.conditions] == ["kernel", "beyond"], more
+        assert verdict.value == pytest.approx(0.8)
+    whole = on_kernel(tmp_path, dict.fromkeys(HERE, 3), PAIRS, RATIO)
+    assert whole.kernel == "simulator: 0.8 [0.8, 0.8]" and whole.grade == "kernel"
+
+
+def test_cells_of_a_kernel_are_compared_with_their_own_partners_only(tmp_path: Path) -> None:
+    """At 400 Mbit/s it ran the one RTT, at 10 Mbit/s the other: nothing of a comparison."""
+    verdict = on_kernel(tmp_path, {(10, 20): 3, (400, 10): 3}, PAIRS, RATIO)
+    assert verdict.kernel == ""
+    assert [one.grade for one in verdict.conditions] == ["beyond", "beyond"]
+    ratio = on_kernel(tmp_path, {(10, 20): 3, (400, 10): 3}, "all(share < 0.7)", RATIO)
+    assert [one.grade for one in ratio.conditions].count("kernel") == 2 and ratio.kernel == ""
+    all_but_one = {cell: 3 for cell in HERE if cell != (10, 20)}
+    mean = on_kernel(tmp_path, all_but_one, "all(share[rate == 400] < mean(share[rate == 10]))")
+    assert [one.grade for one in mean.conditions] == ["beyond", "beyond"]
+
+
+def test_more_runs_of_the_simulator_do_not_hide_what_a_kernel_measured(tmp_path: Path) -> None:
+    """One run of each decides beside one run, and is shown beside three."""
+    check, once = "all(share[rtt == 10] < 0.45)", {(10, 10): 1, (400, 10): 1}
+    decided = on_kernel(tmp_path, once, check, runs=1)
+    assert (decided.status, decided.grade, decided.value) == ("reproduced", "kernel", 0.25)
+    told = on_kernel(tmp_path, once, check, runs=3)
+    assert (told.status, told.grade, told.value) == ("partly", "beyond", 0.5)
+    assert told.kernel == "virtual machine, too few runs: 0.25"
+    part = on_kernel(tmp_path, {(400, 10): 2}, check)
+    assert part.kernel == "virtual machine, 1 cell, too few runs: 0.2"
+
+
+def test_a_number_of_more_cells_than_the_check_has_is_the_simulators_until_a_kernel_ran_them_all(
+    tmp_path: Path,
+) -> None:
+    check, value = "all(share[rtt == 10] < 0.45)", "mean(share)"
+    some = on_kernel(tmp_path, FIRST, check, value)
+    assert (some.status, some.grade) == ("reproduced", "kernel")
+    assert some.value == pytest.approx(0.45)
+    assert some.kernel == "virtual machine, 2 cells: 0.225"
+    every = on_kernel(tmp_path, dict.fromkeys(HERE, 3), check, value)
+    assert every.value == pytest.approx(sum(THERE.values()) / 4)
+
+
+def test_conditions_on_several_cells_rest_on_a_kernel_that_ran_all_of_them(tmp_path: Path) -> None:
+    check = "mean(share[rtt == 10]) < 0.3 and mean(share[rtt == 20]) < 0.3"
+    verdict = on_kernel(tmp_path, FIRST, check)
+    assert [(one.held, one.grade) for one in verdict.conditions] == [
+        (True, "kernel"), (False, "beyond"),
+    ]  # fmt: skip
+    assert (verdict.status, verdict.kernel) == ("partly", "virtual machine: 0.225")
 
 
 def test_intervals_cover_what_they_say() -> None:

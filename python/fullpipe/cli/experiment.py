@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from fullpipe.engines.base import engine_names
 if TYPE_CHECKING:
     from fullpipe.papers import Entry, EntryVerdicts, Store
     from fullpipe.papers.entry import Size
-    from fullpipe.papers.kernel_confirmation import Confirmation
+    from fullpipe.papers.kernel_confirmation import Confirmation, Refused
     from fullpipe.papers.results import Results
 
 app = typer.Typer(help="Runs and judges the experiments of papers.", no_args_is_help=True)
@@ -249,7 +250,7 @@ def run(
     size, observed, runs = chosen.size, chosen.observed or (), chosen.runs()
     engine, repeat = chosen.engine or (), chosen.repeat
     begin = time.monotonic()
-    confirmed = Confirmed()
+    confirmed, refused = Confirmed(), []
     with progress_of_runs() as update:
         outcome = run_entries(
             entries, runs, size, engine, repeat, keep_recordings, jobs, update, where
@@ -259,8 +260,9 @@ def run(
                 run_until_decided(entries, runs, size, observed, jobs, update, keep_recordings)
             )
         if confirm_ and not outcome.interrupted:
-            wanted = confirmations(entries, runs, size, observed, packets * 1e6)
-            confirmed = confirm(wanted, runs, size, jobs, update, budget_s)
+            plan = confirmations(entries, runs, size, observed, packets * 1e6)
+            refused = plan.refused
+            confirmed = confirm(plan.wanted, runs, size, jobs, update, budget_s)
             outcome.add(confirmed.outcome)
     judged = []
     for entry in entries:
@@ -279,6 +281,7 @@ def run(
         message(_cost(confirmed.done, "confirmed on a kernel", jobs))
         if confirmed.left and not outcome.interrupted:
             message(_cost(confirmed.left, "left", jobs) + "; the same command continues")
+    _print_refused(refused)
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", INTERRUPTED)
     if any(any(one.results.runs) or not one.results.entry.runnable for one in judged):
@@ -328,9 +331,9 @@ def report(
     if confirm_:
         from fullpipe.papers.kernel_confirmation import confirmations
 
-        _print_confirmations(
-            confirmations(entries, runs, chosen.size, chosen.observed or (), packets * 1e6)
-        )
+        plan = confirmations(entries, runs, chosen.size, chosen.observed or (), packets * 1e6)
+        _print_confirmations(plan.wanted)
+        _print_refused(plan.refused)
         return
     judged = [found for entry in entries for found in chosen.judged(entry, runs)]
     if table or csv or parquet:
@@ -359,6 +362,16 @@ def _print_confirmations(wanted: Sequence[Confirmation]) -> None:
     message(_cost(wanted, "to confirm on a kernel", None))
 
 
+def _print_refused(refused: Sequence[Refused]) -> None:
+    """How many verdicts cannot be confirmed on a kernel, for each reason of the engine's."""
+    for reason, count in Counter(one.reason for one in refused).most_common():
+        message(f"cannot be run on a kernel: {_verdicts(count)}: {reason}")
+
+
+def _verdicts(count: int) -> str:
+    return f"{count} verdict{'s' if count != 1 else ''}"
+
+
 def _cost(wanted: Sequence[Confirmation], what: str, jobs: int | None) -> str:
     """What it costs to confirm these verdicts."""
     from fullpipe.base.machine import cores
@@ -366,7 +379,7 @@ def _cost(wanted: Sequence[Confirmation], what: str, jobs: int | None) -> str:
     width, cost_s = jobs or cores(), sum(one.cost_s for one in wanted)
     runs = sum(one.runs for one in wanted)
     return (
-        f"{what}: {len(wanted)} verdicts, {runs} runs of the virtual machine, about "
+        f"{what}: {_verdicts(len(wanted))}, {runs} runs of the virtual machine, about "
         f"{duration(cost_s / width)} on {width} cores"
     )
 

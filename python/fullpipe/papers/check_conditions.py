@@ -9,7 +9,7 @@ This module knows expressions and cells; it must not know runs.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -62,6 +62,13 @@ def touched(node: ast.expr, table: Table) -> list[int]:
     return sorted({cell for leaf in _leaves(node, table) for cell in leaf})
 
 
+def partners(node: ast.expr, table: Table, cells: Collection[int]) -> set[int]:
+    """The points that an expression compares with those of these that it uses."""
+    leaves = _leaves(node, table)
+    used = {cell for leaf in leaves for cell in leaf}.intersection(cells)
+    return {other for cell in used for other in _paired(cell, leaves, table.points)}
+
+
 def averages(node: ast.expr) -> bool:
     """Whether an expression averages over its cells, so that no single cell decides it."""
     calls = [source(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
@@ -90,11 +97,20 @@ def _by_cell(node: ast.expr, table: Table) -> list[Condition] | None:
     if value.cells is None:
         return None
     leaves = _leaves(inner, table)
+    pooled = _pooled(inner, table)
     data = np.asarray(value.data, dtype=bool)
     return [
-        Condition("", data[:, place], _paired(cell, leaves, table.points))
+        Condition("", data[:, place], tuple(dict.fromkeys((*paired, *pooled))))
         for place, cell in enumerate(value.cells)
+        for paired in [_paired(cell, leaves, table.points)]
     ]
+
+
+def _pooled(node: ast.expr, table: Table) -> list[int]:
+    """The points of which an expression takes one number for all cells, such as a mean."""
+    calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+    numbers = [one for one in calls if Cells(table).value(one).cells is None]
+    return sorted({cell for one in numbers for leaf in _leaves(one, table) for cell in leaf})
 
 
 def _inside(node: ast.expr) -> ast.expr | None:
@@ -131,11 +147,10 @@ def _leaves(node: ast.expr, table: Table) -> list[tuple[int, ...]]:
         return [tuple(range(len(table.points)))] if node.id in table.metrics else []
     if isinstance(node, ast.Call) and source(node.func) in ("published", "observed", "predicted"):
         return []
+    # A function's name may be a metric's too.
+    children = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
     found = [
-        leaf
-        for child in ast.iter_child_nodes(node)
-        if isinstance(child, ast.expr)
-        for leaf in _leaves(child, table)
+        leaf for child in children if isinstance(child, ast.expr) for leaf in _leaves(child, table)
     ]
     return list(dict.fromkeys(found))
 

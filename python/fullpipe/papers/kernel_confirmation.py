@@ -1,8 +1,8 @@
 """Runs, on a real kernel, the cells in which a claim fails in the simulator alone.
 
 Claims that contradict a paper come first, then those that differ or hold in part; within each group
-the cheapest first, so that an early end leaves as many verdicts decided as possible. This module
-must not know what a verdict means.
+the cheapest first, so that an early end leaves as many verdicts decided as possible. The engine
+says which cells it cannot run. This module must not know what a verdict means.
 """
 
 from __future__ import annotations
@@ -12,15 +12,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.machine import cores
-from fullpipe.engines import engine
 from fullpipe.papers.entry import Entry, Size
 from fullpipe.papers.grid import Cell
 from fullpipe.papers.run_store import Store
-from fullpipe.papers.runner import Outcome, job_of, run_entries
+from fullpipe.papers.runner import Outcome, job_of, run_entries, unable
 from fullpipe.papers.verdicts import Status, judge
-from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.schedule import Progress
 
 #: Runs of each cell, the least that gives an interval.
@@ -49,6 +46,25 @@ class Confirmation:
     cost_s: float
 
 
+@dataclass(frozen=True)
+class Refused:
+    """A verdict that no run can confirm: the virtual machine can run none of the cells in which the
+    claim fails, the first of them for this reason."""
+
+    entry: Entry
+    claim: str
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `confirm` would run, in order, and the verdicts that it cannot confirm."""
+
+    wanted: list[Confirmation]
+    refused: list[Refused]
+
+
 @dataclass
 class Confirmed:
     """The result of `confirm`: what was run and what is left."""
@@ -61,23 +77,33 @@ class Confirmed:
 def confirmations(
     entries: Sequence[Entry], store: Store, size: Size = "default", observed: Sequence[Path] = (),
     most_packets: float = MOST_PACKETS,
-) -> list[Confirmation]:  # fmt: skip
-    """The confirmations that the papers' claims in the simulator's entries need, in order. Cells
-    have at most MOST_PACKETS if the claim contradicts a paper, else at most `most_packets`; cells
-    that the machine cannot run are left out."""
+) -> Plan:  # fmt: skip
+    """The confirmations that the papers' claims in the simulator's entries need. Cells have at most
+    MOST_PACKETS if the claim contradicts a paper, else at most `most_packets`; cells that the
+    machine cannot run are left out."""
     found: list[tuple[int, float, Confirmation]] = []
+    refused: list[Refused] = []
     for entry in entries:
         if entry.engines != ["sim"] or not entry.runnable or entry.compare_engines:
             continue
         cells = entry.cells(size)
         missing: dict[int, dict[int, float]] = {}
+        reasons: dict[int, str] = {}
         claims = []
         for verdict in judge(entry, store, size, "sim", None, observed, with_kernel=False).verdicts:
             rank = _FAILED.get(verdict.status)
             if rank is None or verdict.claim.about != "paper":
                 continue
+            failing = sorted(verdict.failing)
+            for cell in failing:
+                if cell not in reasons:
+                    reasons[cell] = unable("vm", cells[cell])
+            if failing and all(reasons[cell] for cell in failing):
+                reason = reasons[failing[0]]
+                refused.append(Refused(entry, verdict.claim.id, verdict.status, reason))
+                continue
             most = MOST_PACKETS if rank == 0 else most_packets
-            fitting = [cell for cell in sorted(verdict.failing) if _fits(cells[cell], most)]
+            fitting = [c for c in failing if not reasons[c] and _packets(cells[c]) <= most]
             for cell in fitting:
                 if cell not in missing:
                     missing[cell] = _missing_runs(entry, store, cells[cell])
@@ -87,7 +113,8 @@ def confirmations(
             # It shares runs with the entry's earlier confirmations and must not precede them.
             place = max(place, (_FAILED[one.status], one.cost_s))
             found.append((*place, one))
-    return [one for *_, one in sorted(found, key=lambda placed: placed[:2])]
+    wanted = [one for *_, one in sorted(found, key=lambda placed: placed[:2])]
+    return Plan(wanted, refused)
 
 
 def confirm(
@@ -196,11 +223,7 @@ def _missing_runs(entry: Entry, store: Store, cell: Cell) -> dict[int, float]:
     }
 
 
-def _fits(cell: Cell, most_packets: float) -> bool:
+def _packets(cell: Cell) -> float:
+    """The most data packets that a run of the cell can carry."""
     scenario = cell.scenario
-    packets = scenario.path.rate * scenario.duration / 1e9 / (8 * scenario.path.mtu)
-    try:
-        engine("vm").check(resolve(cell.on("vm").scenario))
-    except (UserError, RunError):
-        return False
-    return packets <= most_packets
+    return scenario.path.rate * scenario.duration / 1e9 / (8 * scenario.path.mtu)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +128,13 @@ class Results:
             self.entry, self.engine, self.size, [self.points[p] for p in points],
             [self.runs[p] for p in points], [self.expressions[p] for p in points], beside,
         )  # fmt: skip
+
+    def with_runs(self, other: Results, points: Collection[int]) -> Results:
+        """These results with the runs of another engine in some of the points."""
+        runs = [
+            other.runs[point] if point in points else own for point, own in enumerate(self.runs)
+        ]
+        return replace(self, runs=runs)
 
 
 _OVER: dict[str, Callable[..., Array]] = {"mean": np.mean, "median": np.median}

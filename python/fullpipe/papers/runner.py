@@ -108,7 +108,8 @@ def run_entries(
     for entry in entries:
         for name in engines or entry.engines:
             picked = _picked(entry, name, size, repetitions, where, wanted)
-            reason = _unable(entry, name, [cell for _, cell, _ in picked])
+            reasons = (unable(name, cell) for _, cell, _ in picked)
+            reason = entry.not_yet_runnable or next(filter(None, reasons), "")
             if reason:
                 outcome.failures[entry.id, name] = reason
                 continue
@@ -199,19 +200,22 @@ def _joined(known: Job | None, job: Job) -> Job:
     return Job(known.entry_id, known.document, job.engine, job.key, both, job.cost_s)
 
 
-def _unable(entry: Entry, engine_name: str, cells: Sequence[Cell]) -> str:
-    """Why an engine cannot run these cells of an entry; empty if it can."""
-    if not entry.runnable:
-        return entry.not_yet_runnable
+def unable(engine_name: str, cell: Cell) -> str:
+    """Why an engine cannot run a cell here; empty if it can."""
     try:
-        runs = engine(engine_name)
-        for cell in cells:
-            runs.check(resolve(cell.on(engine_name).scenario))
+        plan = resolve(cell.on(engine_name).scenario)
+        engine(engine_name).check(plan, _options(engine_name))
     except ModuleNotFoundError:
         return f"engine {engine_name} is not part of this installation"
     except (UserError, RunError) as error:
         return str(error)
     return ""
+
+
+def _options(engine_name: str) -> dict[str, str]:
+    """The options with which an engine runs cells."""
+    # User Mode Linux is several times as fast where it is built.
+    return {"machine": "auto"} if engine_name == "vm" else {}
 
 
 def _run_all(
@@ -278,8 +282,7 @@ def _run_one(job: Job, work: Path, keep: bool) -> Measured:
     place = work / job.key
     try:
         toml = tomli_w.dumps(job.document)
-        # User Mode Linux is several times as fast where it is built.
-        options = {"machine": "auto"} if job.engine == "vm" else {}
+        options = _options(job.engine)
         outcome = run_scenario(scenario, toml, [place], job.engine, options, jobs=1)
         if outcome.failures:
             raise RunError("; ".join(outcome.failures))

@@ -20,7 +20,7 @@ import numpy as np
 
 from fullpipe.base.errors import UserError
 from fullpipe.expr.language import ExpressionError, parse, source
-from fullpipe.papers.check_conditions import Condition, averages, conditions_of, touched
+from fullpipe.papers.check_conditions import Condition, averages, conditions_of, partners, touched
 from fullpipe.papers.entry import Claim, Entry, Size
 from fullpipe.papers.results import LEAST_RUNS, RESAMPLES, Results, collect, on_kernel
 from fullpipe.papers.run_store import Store
@@ -71,8 +71,8 @@ class Verdict:
     """The verdict on a claim. `value`, `low`, `high`: the measured number and its 95 % interval;
     `published`: the printed text, or the number computed from the published values, and `paper`:
     that number; `support`: share of the resamples in which the claim holds; `thresholds`: the
-    numbers with which the check compares `value`; `kernel`: the number measured in the virtual
-    machine if only some of the cells ran there, or else in the simulator if all did."""
+    numbers with which the check compares `value`; `kernel`: the number measured in the simulator
+    if `value` is the virtual machine's, or else the machine's if it has one."""
 
     claim: Claim
     engine: str
@@ -171,6 +171,18 @@ class EntryVerdicts:
     verdicts: list[Verdict]
 
 
+@dataclass(frozen=True)
+class _KernelRuns:
+    """The runs of the virtual machine in an entry's cells. `enough`: the points with as many as the
+    simulator has, or as an interval needs; `alone`: the results of these; `mixed`: the simulator's
+    with the machine's runs in these."""
+
+    found: Results
+    enough: tuple[int, ...]
+    alone: Results
+    mixed: Results
+
+
 def judge(
     entry: Entry,
     store: Store,
@@ -188,11 +200,11 @@ def judge(
     kernel = None
     if results.engine == "sim" and entry.runnable and with_kernel:
         found = on_kernel(results, store, repetitions)
-        kernel = found if any(found.runs) else None
+        kernel = _kernel_runs(results, found) if any(found.runs) else None
     return EntryVerdicts(results, [_verdict(claim, results, kernel) for claim in entry.claim])
 
 
-def _verdict(claim: Claim, results: Results, kernel: Results | None) -> Verdict:
+def _verdict(claim: Claim, results: Results, kernel: _KernelRuns | None) -> Verdict:
     if claim.check is None:
         return _untestable(claim, results, claim.needs)
     if results.entry.not_yet_runnable and claim.about != "arithmetic":
@@ -290,57 +302,74 @@ def _grade(conditions: Sequence[ConditionVerdict], status: Status) -> Grade:
     return order[found[-1]] if found else ""
 
 
-def _with_kernel(verdict: Verdict, check: ast.expr, results: Results, kernel: Results) -> Verdict:
-    """The verdict with the runs of the virtual machine in the cells that have enough of them: as
-    many as the simulator's, or as an interval needs."""
-    claim = verdict.claim
-    counts = zip(map(len, kernel.runs), map(len, results.runs), strict=True)
-    ran = [
+def _kernel_runs(results: Results, found: Results) -> _KernelRuns:
+    counts = [(len(runs), len(there)) for runs, there in zip(results.runs, found.runs, strict=True)]
+    enough = [
         point
-        for point, (count, simulated) in enumerate(counts)
+        for point, (simulated, count) in enumerate(counts)
         if count and count >= min(LEAST_RUNS, simulated)
     ]
-    some = kernel.only(ran)
-    try:
-        used = [ran[cell] for cell in touched(check, some.table)]
-        conditions, _ = _conditions(claim, check, some, touched(check, some.table))
-    except (UntestableError, ExpressionError):
-        return verdict
-    everything = {cell for one in verdict.conditions for cell in one.cells}
+    mixed = results.with_runs(found, enough)
+    return _KernelRuns(found, tuple(enough), found.only(enough), mixed)
+
+
+def _with_kernel(
+    verdict: Verdict, check: ast.expr, results: Results, kernel: _KernelRuns
+) -> Verdict:
+    """The verdict with the runs of the virtual machine in the cells that have enough of them. What
+    it measured is shown even where the verdict does not rest on it."""
+    claim, enough = verdict.claim, set(kernel.enough)
+    used = touched(check, results.table)
     if claim.about != "paper" or not used:
         return verdict
-    if set(used) == everything:
-        found = _judged(claim, check, some)
-        back = tuple(
-            replace(one, cells=tuple(ran[cell] for cell in one.cells)) for one in found.conditions
-        )
-        return replace(found, conditions=back, kernel=f"simulator: {verdict.measured}")
-    by_cell = {
-        ran[one.cells[0]]: one
-        for one in conditions
-        if not one.whole and {ran[cell] for cell in one.cells} <= everything
-    }
-    mixed = tuple(
-        replace(
-            one,
-            held=by_cell[one.cells[0]].held,
-            likely=by_cell[one.cells[0]].likely,
-            grade="kernel",
-        )
-        if not one.whole and one.cells[0] in by_cell
-        else one
-        for one in verdict.conditions
-    )
-    if mixed == verdict.conditions:
-        return verdict
-    failed = any(one.held is False for one in verdict.conditions)
-    status = _outcome(mixed, None if failed else verdict.support)
     node = parse(claim.value) if claim.value else shown(check)
-    value, _, _ = _measured(node, some, False)
-    told = "" if value is None else f"virtual machine, {len(by_cell)} cells: {value:.4g}"
-    return replace(
-        verdict, status=status, grade=_grade(mixed, status), conditions=mixed, kernel=told
+    try:
+        if enough.issuperset(used if node is None else (*used, *touched(node, results.table))):
+            found = _judged(claim, check, kernel.alone)
+            back = tuple(
+                replace(one, cells=tuple(kernel.enough[cell] for cell in one.cells))
+                for one in found.conditions
+            )
+            return replace(found, conditions=back, kernel=f"simulator: {verdict.measured}")
+        answers, _ = _conditions(claim, check, kernel.mixed, used)
+    except UntestableError:
+        return replace(verdict, kernel=_told(node, results, kernel, verdict.conditions))
+    conditions = tuple(
+        replace(there, grade="kernel") if there.cells and enough.issuperset(there.cells) else one
+        for one, there in zip(verdict.conditions, answers, strict=True)
     )
+    failed = any(one.held is False for one in verdict.conditions)
+    status = _outcome(conditions, None if failed else verdict.support)
+    return replace(
+        verdict,
+        status=status,
+        grade=_grade(conditions, status),
+        conditions=conditions,
+        kernel=_told(node, results, kernel, verdict.conditions),
+    )
+
+
+def _told(
+    node: ast.expr | None, results: Results, kernel: _KernelRuns,
+    conditions: Sequence[ConditionVerdict],
+) -> str:  # fmt: skip
+    """The number that the virtual machine measured, for a verdict whose number is the simulator's:
+    from all cells of the number, else from those of the conditions of which it ran all cells; empty
+    if there is none, or if cells of it would be compared with others than their own partners."""
+    if node is None:
+        return ""
+    ran = {point for point, runs in enumerate(kernel.found.runs) if runs}
+    cells, extent = set(touched(node, results.table)), ""
+    if not cells <= ran:
+        whole = [one for one in conditions if one.cells and ran.issuperset(one.cells)]
+        cells = {cell for one in whole for cell in one.cells}
+        if not cells or not cells.issuperset(partners(node, results.table, cells)):
+            return ""
+        kind = "condition" if any(one.whole for one in whole) else "cell"
+        extent = f", {len(whole)} {kind}{'s' if len(whole) != 1 else ''}"
+    value, _, _ = _measured(node, kernel.found.only(sorted(cells)), False)
+    few = "" if cells <= set(kernel.enough) else ", too few runs"
+    return "" if value is None else f"virtual machine{extent}{few}: {value:.4g}"
 
 
 def _untestable(claim: Claim, results: Results, reason: str) -> Verdict:
