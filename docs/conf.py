@@ -13,6 +13,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 # Lexers that Pygments has not: shown as text.
 suppress_warnings = ["misc.highlighting_failure"]
+# A block without a language is a drawing or output, not Python.
+highlight_language = "none"
 
 html_theme = "furo"
 html_title = "fullpipe"
