@@ -1,12 +1,15 @@
-"""Programs of scripts/ as modules, for tests of what they write."""
+"""Programs of scripts/ and benches/ as modules, for tests of what they write."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS, BENCHES = ROOT / "scripts", ROOT / "benches"
 
 
 def script(name: str) -> ModuleType:
@@ -16,3 +19,10 @@ def script(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def bench(name: str) -> ModuleType:
+    """The benchmark of that name; benchmarks import one another by their names."""
+    if str(BENCHES) not in sys.path:
+        sys.path.append(str(BENCHES))
+    return importlib.import_module(name)

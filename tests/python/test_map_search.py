@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches"
+from repository_scripts import bench
+
 #: What the simulator has more of a metric in a scenario than the kernel.
 Apart = Callable[[Mapping[str, Any]], dict[str, float]]
 
 
 @pytest.fixture
-def search(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(BENCHES))
-    return importlib.import_module("bench_map_search")
+def search() -> ModuleType:
+    return bench("bench_map_search")
 
 
 def found_by(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +17,7 @@ from fullpipe.regime.regions import the_map
 from fullpipe.report.page import write_report
 from fullpipe.scenario.model import Scenario, make_scenario
 from helpers import resealed
+from repository_scripts import bench
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "evidence" / "map.md"
@@ -38,18 +36,6 @@ def scenario(path: dict[str, Any] | None = None, **more: Any) -> Scenario:
 def region_name(path: dict[str, Any]) -> str:
     found = region_of(scenario(path))
     return "" if found is None else found.name
-
-
-def bench(name: str) -> ModuleType:
-    """A program of benches/, whose folder it imports from."""
-    if str(ROOT / "benches") not in sys.path:
-        sys.path.append(str(ROOT / "benches"))
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benches" / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look for it there
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize(
