@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 from bench_paths import SEEDS, DrawnPath, Outcome, draw, measure
-from bench_targets import FULL, ROWS, Cell, Figures, interval, run_cell
+from bench_targets import FULL, NEVER, ROWS, Cell, Figures, interval, run_cell
 
-from fullpipe.metrics import View, goodput_bps
+from fullpipe.metrics import View, goodput_bps, summarise
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parent / "cc"
@@ -83,19 +83,20 @@ def overtaking(cc: str) -> Iterator[Cell]:
         return {"use": found, "low": float(found < LOW)}
 
     for percent in (0.1, 1, 3, 10, 50):
-        path = {"rate": "20mbit", "rtt": "40ms", "buffer": "2bdp", "reorder": f"{percent}%"}
-        scenario = {"duration": "40s", "path": path, "flow": [{"cc": cc}]}
+        link = {"name": "l", "rate": "20mbit", "delay": "20ms", "buffer": "2bdp",
+                "reorder": f"{percent}%"}  # fmt: skip
+        scenario = {"duration": "40s", "link": [link], "flow": [{"cc": cc}]}
         yield Cell("overtaking", f"{percent} %", scenario, use)
 
 
 def downloads(cc: str) -> Iterator[Cell]:
-    """Two of the scorecard's downloads over links that change."""
+    """Some of the scorecard's downloads over links that change or fail."""
 
     def ends(recording: Any) -> Figures:
-        ended = View(recording).flows["completion_s"][0]
-        return {"s": float(ended) if np.isfinite(ended) else 60.0}
+        ended = summarise(recording)["flows"][0]["completion_s"]
+        return {"s": NEVER if ended is None else ended}
 
-    for name in ("c4-low-and-up", "c4-suspension"):
+    for name in ("c4-low-and-up", "c4-suspension", "c4-black-hole", "c4-wifi-fade"):
         item = tomllib.loads((HERE.parent / "scorecard/others" / f"{name}.toml").read_text())
         scenario = item["scenario"]
         scenario["flow"][0]["cc"] = cc

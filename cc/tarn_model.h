@@ -204,13 +204,13 @@ CC_INLINE void tarn_take_drained_rtt(struct tarn *s, const struct cc_conn *conn,
 /* What of an RTT counts for the least one, while packets are missing and for the first two. */
 CC_INLINE u32 tarn_doubtful_rtt_us(struct tarn *s, u8 ca_state, u32 rtt_us)
 {
+	/* The first packet of a connection overtakes others without a hole. */
+	if (!s->last_rtt_us[1])
+		s->min_rtt_us[0] = s->low_us = TARN_NONE;
 	/* By timestamps, in whole ms rounded down (Linux tcp_rtt_tsopt_us()), it may be of a
 	 * retransmission that is newer than the packet. */
 	if (ca_state != CC_OPEN && rtt_us % CC_USEC_PER_MSEC == 0)
 		return TARN_NONE;
-	/* The first packet of a connection overtakes others without a hole. */
-	if (!s->last_rtt_us[1])
-		s->min_rtt_us[0] = s->low_us = TARN_NONE;
 	/* A packet that has overtaken others opens a hole, and its RTT is shorter than that of the
 	 * path. Three such packets in a row are rare, so the longest of three RTTs counts. */
 	return cc_max_u32(rtt_us, cc_max_u32(s->last_rtt_us[0], s->last_rtt_us[1]));

@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 import fullpipe
+from fullpipe.scenario.model import make_scenario
 from repository_scripts import bench
 
 
@@ -19,7 +20,10 @@ def _ablations() -> ModuleType:
 def test_each_ablation_fits_the_sources_and_names_figures_that_are_measured(
     ablations: ModuleType, tmp_path: Path
 ) -> None:
-    measured = {(cell.row, cell.name) for cell in ablations.cells("tarn")}
+    cells = list(ablations.cells("tarn"))
+    for cell in cells:
+        make_scenario(cell.scenario)
+    measured = {(cell.row, cell.name) for cell in cells}
     for mechanism in ablations.mechanisms():
         ablations.left_out(mechanism, tmp_path)
         assert mechanism.figures or mechanism.paths, mechanism.name
