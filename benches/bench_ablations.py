@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 from bench_paths import SEEDS, DrawnPath, Outcome, draw, measure
-from bench_targets import FULL, NEVER, ROWS, Cell, Figures, interval, run_cell
+from bench_targets import FULL, NEVER, ROWS, RTT, Cell, Figures, interval, run_cell
 
 from fullpipe.metrics import View, goodput_bps, summarise
 
@@ -103,9 +103,22 @@ def downloads(cc: str) -> Iterator[Cell]:
         yield Cell("download", name, scenario, ends)
 
 
+def lasting(cc: str) -> Iterator[Cell]:
+    """Longer beside CUBIC than a least RTT is kept in CRUISE."""
+
+    def share(recording: Any) -> Figures:
+        mine, theirs = goodput_bps(View(recording, 150, 400))
+        return {"share": float(2 * mine / (mine + theirs))}
+
+    for buffer in (4, 16):
+        path = {"rate": "100mbit", "rtt": RTT, "buffer": f"{buffer}bdp"}
+        scenario = {"duration": "400s", "path": path, "flow": [{"cc": cc}, {"cc": "cubic"}]}
+        yield Cell("beside cubic for 400 s", f"{buffer} BDP", scenario, share)
+
+
 def cells(cc: str) -> Iterator[Cell]:
     """All cells of which a figure may be named."""
-    for row in (*ROWS, overtaking, downloads):
+    for row in (*ROWS, overtaking, downloads, lasting):
         yield from row(cc)
 
 
