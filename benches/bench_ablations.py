@@ -67,11 +67,11 @@ def left_out(mechanism: Mechanism, folder: Path) -> str:
     own.mkdir(exist_ok=True)
     for path in SOURCES.glob("tarn*.h"):
         shutil.copy(path, own)
-    for file, there, instead in mechanism.edits:
+    for file, old, new in mechanism.edits:
         text = (own / file).read_text()
-        if text.count(there) != 1:
-            raise ValueError(f"{mechanism.name}: {file} has {text.count(there)} times: {there}")
-        (own / file).write_text(text.replace(there, instead))
+        if text.count(old) != 1:
+            raise ValueError(f"{mechanism.name}: {text.count(old)} times in {file}: {old}")
+        (own / file).write_text(text.replace(old, new))
     return str(own / "tarn.h")
 
 
@@ -150,7 +150,7 @@ def of_paths(name: str, paths: list[DrawnPath], found: list[Outcome]) -> float:
 
 
 def main() -> None:
-    """Runs the mechanisms that are asked for and prints their rows."""
+    """Runs the selected mechanisms and prints their rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="mechanisms whose names begin so")
     parser.add_argument("--seeds", type=int, default=10, help="of a cell")
