@@ -6,6 +6,7 @@ which runs any stock kernel, or User Mode Linux, whose processor takes no time.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -70,16 +71,20 @@ class VmEngine:
     def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
         """Raises UserError if the machine, its kernel or something that the plan needs is missing.
         Without options: if no machine here could run it."""
+        self._refuse(plan)
+        if options is not None:
+            _machine(plan, options)
+        elif not hardware.is_there() and not uml_kernel.versions():
+            raise UserError(_NO_QEMU)
+
+    def _refuse(self, plan: Mapping[str, Any]) -> None:
+        """Raises UserError for plans that no machine here can run, whatever its kernel."""
         refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_host(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_stacks(plan, self.name)
         assets.refuse_classes(plan)
-        if options is not None:
-            _machine(plan, options)
-        elif not hardware.is_there() and not uml_kernel.versions():
-            raise UserError(_NO_QEMU)
 
     def run(
         self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
@@ -92,14 +97,14 @@ class VmEngine:
         result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
         measured host every 110 ms), `from_snapshot` (False: always boot), `web` (True: this host's
         curl loads pages from its lighttpd)."""
-        self.check(plan, options)
+        self._refuse(plan)
+        chosen = _machine(plan, options)
+        is_uml, kernel = chosen.is_uml, chosen.kernel
         stock = {}
         if options.get("web"):
             web.refuse_pages(plan)
             stock = web.programs()
         trace = options.get("cc_trace")
-        is_uml, kernel = _machine(plan, options)
-        refused = _refused_by_uml(plan, options) if options.get("machine") == "auto" else ""
         trace_mib = _trace_mib(plan) if trace else 0
         given = with_arrivals(with_steps(plan))
         request = {
@@ -141,8 +146,8 @@ class VmEngine:
         facts = dict(received["facts"])
         if is_uml:
             facts["processor"] = "takes no time"
-        elif refused:
-            facts["not User Mode Linux"] = refused
+        elif chosen.refused:
+            facts["not User Mode Linux"] = chosen.refused
         metadata = {
             "kernel": facts.pop("kernel", kernel.release),
             "machine": "uml" if is_uml else "qemu",
@@ -167,31 +172,33 @@ def _code(plan: Mapping[str, Any], kernel: kernels.Kernel, form: str) -> dict[st
     return {module.FILE: module.build(sets, headers.tree(kernel)).read_bytes()}
 
 
-def _machine(plan: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[bool, kernels.Kernel]:
-    """Whether User Mode Linux runs the plan, and the kernel. Raises UserError if that machine or
-    kernel is not here, or lacks what the plan needs."""
-    is_uml = _is_uml(plan, options)
+@dataclass(frozen=True)
+class _Machine:
+    """What runs a plan: User Mode Linux or QEMU, and its kernel. `refused`: why `auto` did not take
+    User Mode Linux."""
+
+    is_uml: bool
+    kernel: kernels.Kernel
+    refused: str
+
+
+def _machine(plan: Mapping[str, Any], options: Mapping[str, Any]) -> _Machine:
+    """The machine that runs the plan. Raises UserError if it or its kernel is not here, or lacks
+    what the plan needs."""
+    wanted = options.get("machine", "qemu")
+    if wanted not in get_args(MachineName):
+        raise UserError(f"--machine {wanted}: must be {', '.join(get_args(MachineName))}")
+    why = uml.refused(plan, options) if wanted == "uml" else ""
+    if why:
+        raise UserError(f"--machine uml: {why}")
+    refused = _refused_by_uml(plan, options) if wanted == "auto" else ""
+    is_uml = wanted != "qemu" and not refused
     if not is_uml and not hardware.is_there():
         raise UserError(_NO_QEMU)
     find = uml_kernel.find if is_uml else kernels.find
     kernel = find(options.get("kernel"), options.get("modules"))
     refuse_accurate_ecn(plan, kernel.release)
-    return is_uml, kernel
-
-
-def _is_uml(plan: Mapping[str, Any], options: Mapping[str, Any]) -> bool:
-    """Whether User Mode Linux runs the plan. Raises UserError if it must and cannot."""
-    wanted = options.get("machine", "qemu")
-    if wanted not in get_args(MachineName):
-        raise UserError(f"--machine {wanted}: must be {', '.join(get_args(MachineName))}")
-    if wanted == "qemu":
-        return False
-    if wanted == "auto":
-        return not _refused_by_uml(plan, options)
-    why = uml.refused(plan, options)
-    if why:
-        raise UserError(f"--machine uml: {why}")
-    return True
+    return _Machine(is_uml, kernel, refused)
 
 
 def _refused_by_uml(plan: Mapping[str, Any], options: Mapping[str, Any]) -> str:
