@@ -32,7 +32,6 @@ SOURCES = HERE.parent / "cc"
 MECHANISMS = HERE / "tarn_ablations.toml"
 #: Below so much of the link a run counts as low.
 LOW = 0.8
-Kept = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def cells(cc: str) -> Iterator[Cell]:
         yield from row(cc)
 
 
-def of_cell(cc: str, row: str, name: str, seeds: int) -> Kept:
+def of_cell(cc: str, row: str, name: str, seeds: int) -> dict[str, list[float]]:
     """The figures of one cell. Raises StopIteration if there is none of that name."""
     cell = next(cell for cell in cells(cc) if (cell.row, cell.name) == (row, name))
     return run_cell(cell, seeds, "sim", {})
@@ -171,25 +170,27 @@ def main() -> None:
                 asked.out.write_text(json.dumps(kept))
         return kept[key]
 
+    def figures_of(subject: Mechanism, shown: Mechanism, folder: Path) -> str:
+        """The figures of `shown`, measured of `subject`."""
+        cc = left_out(subject, folder)
+        head, figures = f"{subject.name}|{asked.seeds}|{asked.paths}", []
+        for row, name, figure in shown.figures:
+            run = partial(of_cell, cc, row, name, asked.seeds)
+            figures.append(interval(remembered(f"{head}|{row}|{name}", run)[figure]))
+        if shown.paths:
+            outcomes = remembered(f"{head}|paths", partial(_outcomes, pool, cc, paths))
+            found = [Outcome(**each) for each in outcomes]
+            figures += [f"{of_paths(name, paths, found):.3f}" for name in shown.paths]
+        return "; ".join(figures)
+
     print("| left out | what gets worse | with | without |\n|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(asked.jobs) as pool:
-        whole = Mechanism("nothing")
+    with tempfile.TemporaryDirectory() as text, ProcessPoolExecutor(asked.jobs) as pool:
+        folder = Path(text)
         for one in wanted:
-            shown = []
-            for subject in (whole, one):
-                cc = left_out(subject, Path(folder))
-                head, figures = f"{subject.name}|{asked.seeds}|{asked.paths}", []
-                for row, name, figure in one.figures:
-                    run = partial(of_cell, cc, row, name, asked.seeds)
-                    figures.append(interval(remembered(f"{head}|{row}|{name}", run)[figure]))
-                if one.paths:
-                    run_paths = partial(_outcomes, pool, cc, paths)
-                    found = [Outcome(**each) for each in remembered(f"{head}|paths", run_paths)]
-                    figures += [f"{of_paths(name, paths, found):.3f}" for name in one.paths]
-                shown.append("; ".join(figures))
             titles = [" ".join(parts) for parts in one.figures]
             titles += [TITLES[name] for name in one.paths]
-            print(f"| {one.name} | {'; '.join(titles)} | {shown[0]} | {shown[1]} |", flush=True)
+            both = (figures_of(subject, one, folder) for subject in (Mechanism("nothing"), one))
+            print(f"| {one.name} | {'; '.join(titles)} | {' | '.join(both)} |", flush=True)
 
 
 def _outcomes(pool: ProcessPoolExecutor, cc: str, paths: list[DrawnPath]) -> list[dict[str, float]]:
