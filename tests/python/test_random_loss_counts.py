@@ -16,10 +16,20 @@ from fullpipe.scenario.model import make_scenario
 
 PROBABILITY = 0.01
 BURST_PACKETS = 8
+RTT_US = 4000
 #: Deep enough that the queue drops nothing.
 PATH = {
-    "rate": "100mbit", "rtt": "4ms", "buffer": "4MB", "ecn": True, "loss": f"{PROBABILITY:.0%}",
+    "rate": "100mbit", "rtt": f"{RTT_US}us", "buffer": "4MB", "ecn": True,
+    "loss": f"{PROBABILITY:.0%}",
 }  # fmt: skip
+TRAFFIC: dict[str, Any] = {
+    # With windows as large as this no tail loss probe repeats what was not lost.
+    "flow": [{"cc": "bbr3", "count": 2}],
+    "probe": [{"interval": "2ms"}],
+    "udp": [{"rate": "1mbit", "payload": "250B", "stop": "2900ms"}],
+}
+#: What was sent later may have had no answer when the run ended.
+LAST_US = 2_900_000
 ENGINES = ["sim", pytest.param("vm", marks=pytest.mark.vm)]
 
 
@@ -47,6 +57,12 @@ def counted(result: RunResult, name: str, queue: str = "forward") -> int:
 
 def of_flows(result: RunResult, name: str) -> list[int]:
     return result.tables["flows"][name].to_pylist()
+
+
+def sent_in_vain(result: RunResult, table: str, answer: str) -> list[int]:
+    """When the packets of a table that got no answer were sent."""
+    columns = result.tables[table].to_pydict()
+    return [at for at, got in zip(columns["t_us"], columns[answer], strict=True) if got is None]
 
 
 def unknown(result: RunResult) -> int:
@@ -80,25 +96,37 @@ def test_marks_are_as_many_as_dctcps_receiver_reports(name: str, per: str) -> No
 @pytest.mark.parametrize("per", ["packet", "burst"])
 @pytest.mark.parametrize("name", ENGINES)
 def test_lost_packets_are_those_that_senders_miss(name: str, per: str) -> None:
-    result = run(
-        name,
-        {"loss_per": per},
-        # With windows as large as this no tail loss probe repeats what was not lost.
-        flow=[{"cc": "bbr3", "count": 2}],
-        probe=[{"interval": "2ms"}],
-        udp=[{"rate": "1mbit", "payload": "250B", "stop": "2900ms"}],
-    )
+    result = run(name, {"loss_per": per}, **TRAFFIC)
     lost = counted(result, "random_lost_packets")
-    pings = result.tables["ping_samples"].to_pydict()
-    unanswered = [at for at, rtt in zip(pings["t_us"], pings["rtt_us"], strict=True) if rtt is None]
-    in_time = sum(at < 2_900_000 for at in unanswered)
-    datagrams = result.tables["datagrams"]["delay_us"].null_count
+    unanswered = sent_in_vain(result, "ping_samples", "rtt_us")
+    in_time = sum(at < LAST_US for at in unanswered)
+    datagrams = len(sent_in_vain(result, "datagrams", "delay_us"))
     assert datagrams > 0
     known = sum(of_flows(result, "packets_lost")) + in_time + datagrams
     not_known = unknown(result) + len(unanswered) - in_time
     assert counted(result, "dropped_packets") == 0
     assert 0 <= lost - known <= not_known
     assert_probable(lost, sum(of_flows(result, "packets_sent")), per)
+
+
+@pytest.mark.parametrize("per", ["packet", "burst"])
+@pytest.mark.parametrize("name", ENGINES)
+def test_no_sample_has_fewer_losses_than_senders_know(name: str, per: str) -> None:
+    """A sample is read while hosts send: no packet sent meanwhile may hide a lost one."""
+    result = run(name, {"loss_per": per}, sample_interval="10ms", **TRAFFIC)
+    samples = result.tables["flow_samples"].to_pydict()
+    known: dict[int, int] = {}
+    for at, lost in zip(samples["t_us"], samples["packets_lost"], strict=True):
+        known[at] = known.get(at, 0) + lost
+    others = sent_in_vain(result, "ping_samples", "rtt_us")
+    others += sent_in_vain(result, "datagrams", "delay_us")
+    queues = result.tables["queue_samples"].to_pydict()
+    counts = zip(queues["queue"], queues["t_us"], queues["random_lost_packets"], strict=True)
+    of_forward = [(at, lost) for queue, at, lost in counts if queue == "forward"]
+    assert len(of_forward) == 300
+    for at, lost in of_forward:
+        if at < LAST_US:
+            assert lost >= known[at] + sum(sent < at - RTT_US for sent in others)
 
 
 @pytest.mark.parametrize("name", ENGINES)

@@ -15,6 +15,10 @@ const SENT: [(&str, &str); 4] = [
     ("Icmp", "OutMsgs"),
 ];
 
+/// Readings for one sample, at most. A host at 1 Gbit/s sends a burst about every 100 us, and a reading
+/// takes a part of that.
+const READINGS_MAX: usize = 8;
+
 /// Counts them. ARP's requests (`host.arp`) pass netem and no transport sent them: each makes the count
 /// one less.
 pub(super) struct BurstLoss {
@@ -37,15 +41,32 @@ impl BurstLoss {
 
     /// Packets lost so far.
     pub(super) fn packets(&mut self, nodes: &mut [Node]) -> Result<u64, String> {
+        let mut sent = self.sent()?;
+        for _ in 0..READINGS_MAX {
+            let elsewhere = self.elsewhere(nodes)?;
+            // Too few where packets were sent meanwhile: they are elsewhere, but not in `sent`.
+            self.lost_packets = self.lost_packets.max(sent.saturating_sub(elsewhere));
+            let sent_before = sent;
+            sent = self.sent()?;
+            if sent == sent_before {
+                break;
+            }
+        }
+        Ok(self.lost_packets)
+    }
+
+    /// Packets that the transports have sent.
+    fn sent(&self) -> Result<u64, String> {
         let counts = self.transports.read()?;
-        let sent: u64 = SENT.iter().map(|(of, name)| counts.of(of, name)).sum();
+        Ok(SENT.iter().map(|(of, name)| counts.of(of, name)).sum())
+    }
+
+    /// Packets that netem did not lose.
+    fn elsewhere(&self, nodes: &mut [Node]) -> Result<u64, String> {
         let netem = counters(nodes, self.place.netem)?;
         // Bursts wait uncut: how many packets they are is known from their bytes.
         let waiting = netem.backlog_bytes.div_ceil(self.frame_bytes);
         let waiting = waiting.max(netem.backlog_packets);
-        let elsewhere = netem.sent_packets + waiting + dropped_below(nodes, self.place)?;
-        // What is sent while this reads would be missing from the count until the next sample.
-        self.lost_packets = self.lost_packets.max(sent.saturating_sub(elsewhere));
-        Ok(self.lost_packets)
+        Ok(netem.sent_packets + waiting + dropped_below(nodes, self.place)?)
     }
 }
