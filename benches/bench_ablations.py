@@ -1,9 +1,9 @@
 """Tarn without each of its mechanisms: what gets worse.
 
 tarn_ablations.toml names the mechanisms, how each is left out, and the figures that show it: rows
-of bench_targets.py, cells of this file, and figures of the drawn paths of bench_paths.py (the draw
-"training" and its continuation). Prints a Markdown row a mechanism. With --out the figures are
-kept, and only missing ones are run again.
+of bench_targets.py, cells of this file, items of the scorecard, and figures of the drawn paths of
+bench_paths.py (the draw "training" and its continuation). Prints a Markdown row a mechanism. With
+--out the figures are kept, and only missing ones are run again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ import numpy as np
 from bench_paths import SEEDS, DrawnPath, Outcome, draw, measure
 from bench_targets import FULL, NEVER, ROWS, RTT, Cell, Figures, interval, run_cell
 
-from fullpipe.metrics import View, goodput_bps, summarise
+from fullpipe.metrics import View, goodput_bps
+from fullpipe.scorecard.card import run_card
+from fullpipe.scorecard.items import Item, items
+from fullpipe.scorecard.values import cell_labels
+from fullpipe.sweep.cells import cells_of
+from fullpipe.sweep.store import Store
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parent / "cc"
@@ -88,20 +93,6 @@ def overtaking(cc: str) -> Iterator[Cell]:
         yield Cell("overtaking", f"{percent} %", scenario, use)
 
 
-def downloads(cc: str) -> Iterator[Cell]:
-    """Some of the scorecard's downloads over links that change or fail."""
-
-    def ends(recording: Any) -> Figures:
-        ended = summarise(recording)["flows"][0]["completion_s"]
-        return {"s": NEVER if ended is None else ended}
-
-    for name in ("c4-low-and-up", "c4-suspension", "c4-black-hole", "c4-wifi-fade"):
-        item = tomllib.loads((HERE.parent / "scorecard/others" / f"{name}.toml").read_text())
-        scenario = item["scenario"]
-        scenario["flow"][0]["cc"] = cc
-        yield Cell("download", name, scenario, ends)
-
-
 def lasting(cc: str) -> Iterator[Cell]:
     """Longer beside CUBIC than a least RTT is kept in CRUISE."""
 
@@ -117,14 +108,43 @@ def lasting(cc: str) -> Iterator[Cell]:
 
 def cells(cc: str) -> Iterator[Cell]:
     """All cells of which a figure may be named."""
-    for row in (*ROWS, overtaking, downloads, lasting):
+    for row in (*ROWS, overtaking, lasting):
         yield from row(cc)
 
 
 def of_cell(cc: str, row: str, name: str, seeds: int) -> dict[str, list[float]]:
     """The figures of one cell. Raises StopIteration if there is none of that name."""
+    if item := scorecard_item(row):
+        return of_scorecard(cc, item, name, seeds)
     cell = next(cell for cell in cells(cc) if (cell.row, cell.name) == (row, name))
     return run_cell(cell, seeds, "sim", {})
+
+
+def scorecard_item(row: str) -> Item | None:
+    """The item that a row such as `scorecard c4-suspension` names."""
+    kind, _, name = row.partition(" ")
+    if kind != "scorecard":
+        return None
+    return next(item for item in items() if item.id == name)
+
+
+def scorecard_labels(item: Item) -> list[str]:
+    """The labels of the item's cells, such as `rtt 20ms, buffer 1`."""
+    return cell_labels(cells_of(item.runs("tarn", quick=False, engine="sim", seeds=1)))
+
+
+def of_scorecard(cc: str, item: Item, label: str, seeds: int) -> dict[str, list[float]]:
+    """What the scorecard measures in one cell of an item."""
+    at = scorecard_labels(item).index(label)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "store", create=True)
+        card = run_card(cc, [], [item], store, jobs=1, seeds=seeds)
+    [measured] = card["items"]
+    return {
+        measure["id"]: [NEVER if value == "never" else value for value in values[at]]
+        for measure in measured["measures"]
+        for values in [measure["subjects"][card["scorecard"]]["values"]]
+    }
 
 
 SELECTIONS: dict[str, Callable[[DrawnPath], bool]] = {

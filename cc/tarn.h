@@ -214,8 +214,8 @@ CC_INLINE void tarn_leave_startup(struct tarn *s, u32 rtt_us)
 	s->settling = 2; /* slow start's overflow is cut already */
 }
 
-/* Slow start, until a queue stands (HyStart), too much is lost, or the rate no longer grows (BBR).
- */
+/* Slow start, until a queue stands (HyStart) or too much is lost (BBR). Where the rate no longer
+ * grows, one of the two happens. */
 CC_INLINE void tarn_startup(struct tarn *s, const struct cc_conn *conn, u32 acked, int round_start)
 {
 	u32 min_rtt_us = tarn_min_rtt(s);
@@ -235,14 +235,6 @@ CC_INLINE void tarn_startup(struct tarn *s, const struct cc_conn *conn, u32 acke
 			return;
 		}
 		s->window_lost = s->window_delivered = 0;
-		if (s->was_full && (u64)s->rate * 4 >= (u64)s->full_rate * 5) {
-			s->full_rate = s->rate;
-			s->full_rounds = 0;
-		} else if (s->was_full && ++s->full_rounds >= TARN_FULL_ROUNDS) {
-			s->window = cc_min_u32(s->window, tarn_bdp(s, s->full_rate));
-			tarn_leave_startup(s, s->standing_us);
-			return;
-		}
 	}
 	if (conn->is_cwnd_limited)
 		s->window += acked * CC_ONE;

@@ -66,7 +66,6 @@ struct tarn {
 	u32 rate;            /* of the last round */
 	u32 rate_before;     /* of the round before it */
 	u32 max_rate[2];     /* of some ten seconds, and of the ten before */
-	u32 full_rate;       /* Startup: the rate that must grow */
 	u32 next_round;      /* a round ends when what was sent now is delivered */
 	u32 rounds;
 	u32 lost;                          /* conn->lost at the last ACK */
@@ -75,7 +74,6 @@ struct tarn {
 	u32 recovery_point;                /* COMPETE: one reduction until this is delivered */
 	u32 random;
 	u32 mss_bytes;
-	u32 unused_;
 	struct cubic cubic; /* COMPETE: the window's epoch */
 	u8 phase;           /* STARTUP, CRUISE or AVOIDANCE */
 	u8 is_probing;
@@ -83,7 +81,6 @@ struct tarn {
 	u8 probe_cuts;
 	u8 calm; /* rounds in a row with less than half of the queue wanted */
 	u8 was_full;
-	u8 full_rounds;
 	u8 is_recovering;
 	u8 has_cut;   /* too much was lost since the last drain */
 	u8 doubts;    /* returns to competition soon after it was left */

@@ -12,7 +12,6 @@
 #define TARN_STARTUP_SAMPLES 8     /* of a round, whose least ends Startup (HyStart's number) */
 #define TARN_STARTUP_DELAY_US 1000 /* and the queue that does, beside a quarter of min_rtt, */
 #define TARN_MOST_STARTUP_DELAY_US 16000 /* which counts up to that (HyStart's bound) */
-#define TARN_FULL_ROUNDS 3               /* rounds without growth that end Startup (BBR) */
 #define TARN_GAUGE_US 50000              /* spread and empty path: as long for all RTTs */
 #define TARN_SPREAD_SHIFT 5              /* the mean spread follows in 32 gauges */
 #define TARN_MOST_SPREADS 2 /* jitter at most: others spoil drains before flows have met */

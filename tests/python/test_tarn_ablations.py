@@ -27,7 +27,12 @@ def test_each_ablation_fits_the_sources_and_names_figures_that_are_measured(
     for mechanism in ablations.mechanisms():
         ablations.left_out(mechanism, tmp_path)
         assert mechanism.figures or mechanism.paths, mechanism.name
-        assert {(row, name) for row, name, _ in mechanism.figures} <= measured, mechanism.name
+        for row, name, figure in mechanism.figures:
+            if item := ablations.scorecard_item(row):
+                assert name in ablations.scorecard_labels(item), mechanism.name
+                assert figure in [measure.id for measure in item.measure], mechanism.name
+            else:
+                assert (row, name) in measured, mechanism.name
         assert set(mechanism.paths) <= set(ablations.TITLES), mechanism.name
 
 
