@@ -234,20 +234,25 @@ def test_runs_beside_one_another_are_equal_in_every_table(kernel: str) -> None:
 
 
 @needs_kernel
-def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does() -> None:
-    # So much fits into the buffer that waiting for a third of it shows in the goodput.
+@pytest.mark.parametrize("kernel", BUILT)
+def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does(
+    kernel: str,
+) -> None:
+    # The buffer, not the link, bounds the goodput, so that waiting for a third of it shows. With a
+    # smaller one chance decides: with 180 to 300 KB both kernels carry 15 to 19 MB, whoever writes.
     document = {
         "duration": "3s",
         "path": {"rate": "100mbit", "rtt": "40ms", "buffer": "1bdp"},
-        "host": {"wmem_max": "200KB"},
+        "host": {"wmem_max": "400KB"},
     }
     delivered_bytes = []
     for flow in ({}, {"app_rate": "1gbit"}):
         scenario = make_scenario({**document, "flow": [{"cc": "kernel:cubic", **flow}]})
-        result = run(resolve(scenario), BUILT[-1])
+        result = run(resolve(scenario), kernel)
         delivered_bytes.append(result.tables["flows"]["bytes_delivered"][0].as_py())
     endless, paced = delivered_bytes
     assert paced == pytest.approx(endless, rel=0.03)
+    assert endless < 0.7 * 3 * 100e6 / 8
 
 
 @needs_kernel
