@@ -28,8 +28,6 @@ from bench_targets import FULL, NEVER, ROWS, RTT, Cell, Figures, interval, run_c
 from fullpipe.metrics import View, goodput_bps
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.items import Item, items
-from fullpipe.scorecard.values import cell_labels
-from fullpipe.sweep.cells import cells_of
 from fullpipe.sweep.store import Store
 
 HERE = Path(__file__).parent
@@ -128,23 +126,18 @@ def scorecard_item(row: str) -> Item | None:
     return next(item for item in items() if item.id == name)
 
 
-def scorecard_labels(item: Item) -> list[str]:
-    """The labels of the item's cells, such as `rtt 20ms, buffer 1`."""
-    return cell_labels(cells_of(item.runs("tarn", quick=False, engine="sim", seeds=1)))
-
-
 def of_scorecard(cc: str, item: Item, label: str, seeds: int) -> dict[str, list[float]]:
-    """What the scorecard measures in one cell of an item."""
-    at = scorecard_labels(item).index(label)
+    """What the scorecard measures in the cell of an item that has this label."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store", create=True)
         card = run_card(cc, [], [item], store, jobs=1, seeds=seeds)
     [measured] = card["items"]
-    return {
-        measure["id"]: [NEVER if value == "never" else value for value in values[at]]
-        for measure in measured["measures"]
-        for values in [measure["subjects"][card["scorecard"]]["values"]]
-    }
+    at = measured["cells"].index(label)
+    found = {}
+    for one in measured["measures"]:
+        values = one["subjects"][card["scorecard"]]["values"][at]
+        found[one["id"]] = [NEVER if value == "never" else value for value in values]
+    return found
 
 
 SELECTIONS: dict[str, Callable[[DrawnPath], bool]] = {

@@ -48,11 +48,16 @@ def run(name: str, path: dict[str, Any], **document: Any) -> RunResult:
     return result
 
 
+def counts(result: RunResult, name: str, queue: str = "forward") -> list[tuple[int, int]]:
+    """A counter of a queue in each sample: (t_us, count)."""
+    table = result.tables["queue_samples"].to_pydict()
+    rows = zip(table["queue"], table["t_us"], table[name], strict=True)
+    return [(at, count) for of_queue, at, count in rows if of_queue == queue]
+
+
 def counted(result: RunResult, name: str, queue: str = "forward") -> int:
     """A counter of a queue at the end."""
-    table = result.tables["queue_samples"].to_pydict()
-    rows = zip(table["queue"], table[name], strict=True)
-    return [count for of_queue, count in rows if of_queue == queue][-1]
+    return counts(result, name, queue)[-1][1]
 
 
 def of_flows(result: RunResult, name: str) -> list[int]:
@@ -120,11 +125,9 @@ def test_no_sample_has_fewer_losses_than_senders_know(name: str, per: str) -> No
         known[at] = known.get(at, 0) + lost
     others = sent_in_vain(result, "ping_samples", "rtt_us")
     others += sent_in_vain(result, "datagrams", "delay_us")
-    queues = result.tables["queue_samples"].to_pydict()
-    counts = zip(queues["queue"], queues["t_us"], queues["random_lost_packets"], strict=True)
-    of_forward = [(at, lost) for queue, at, lost in counts if queue == "forward"]
-    assert len(of_forward) == 300
-    for at, lost in of_forward:
+    counted_so_far = counts(result, "random_lost_packets")
+    assert len(counted_so_far) == 300
+    for at, lost in counted_so_far:
         if at < LAST_US:
             assert lost >= known[at] + sum(sent < at - RTT_US for sent in others)
 

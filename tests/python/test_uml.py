@@ -239,7 +239,7 @@ def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_d
     kernel: str,
 ) -> None:
     # The buffer, not the link, bounds the goodput, so that waiting for a third of it shows. With a
-    # smaller one chance decides: with 180 to 300 KB both kernels carry 15 to 19 MB, whoever writes.
+    # smaller one chance decides: with 180 to 300 KB both applications get 15 to 19 MB across.
     document = {
         "duration": "3s",
         "path": {"rate": "100mbit", "rtt": "40ms", "buffer": "1bdp"},
