@@ -3,107 +3,138 @@
 
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-STAMP := $(VENV)/.fullpipe-requirements
+# What builds the module and what it needs, and all that tests and manual need besides.
+BUILDERS := $(VENV)/.fullpipe-builders
+TOOLS := $(VENV)/.fullpipe-tools
 LOADED := $(VENV)/.fullpipe-loaded
 # Recipes have no access to make's job server, so cargo must not look for it.
 ALONE := env -u MAKEFLAGS -u MFLAGS
+# Runs a command and keeps its CPU seconds for the summary of the tests.
+STEP := scripts/step.sh
 # Python keeps the bytecode that it compiles, also where the shell's environment forbids it.
 export PYTHONDONTWRITEBYTECODE :=
+DEMO_SYSTEM := build/.system-packages-demo
 SYSTEM := build/.system-packages
 TEST_SYSTEM := build/.system-packages-test
 
-.PHONY: build wheel demo test swarm quic test-quic test-cluster test-live test-web lint format lock clean assets kernels docs
+.PHONY: build wheel demo test test-more test-all swarm golden quic test-quic test-cluster test-live \
+	test-web lint format lock clean assets kernels docs
 
-build: $(VENV)/bin/fullpipe $(LOADED) assets
+build: $(VENV)/bin/fullpipe assets
 
-# Files of the kernel engines: the static agent, the eBPF objects, and the library that QEMU preloads.
-# A wheel also has the catalogue and the sources of the algorithms.
+# What the engines vm and live need: the static agent, the eBPF objects, and the library that QEMU
+# preloads.
 ASSETS := python/fullpipe/assets
 assets: | $(SYSTEM)
 	mkdir -p $(ASSETS)
-	bpf/build.sh $(ASSETS)
-	$(ALONE) crates/fullpipe-agent/build-static.sh $(ASSETS)
+	$(STEP) "eBPF objects" bpf/build.sh $(ASSETS)
+	$(STEP) "static agent" $(ALONE) crates/fullpipe-agent/build-static.sh $(ASSETS)
 	qemu/build.sh $(ASSETS)
 
 # dist/fullpipe-*.whl, which needs no compiler where it is installed, and the source distribution.
-# With the interpreter of `build`, PyO3 is not compiled again.
+# With the interpreter of `build`, PyO3 is not configured for another one.
 wheel: build
 	rm -rf dist
-	$(ALONE) scripts/with_sources.sh $(VENV)/bin/maturin build --release --locked --quiet --interpreter $(PYTHON) --out dist
+	$(STEP) "wheel" $(ALONE) scripts/with_sources.sh $(VENV)/bin/maturin build --profile wheel --locked --quiet --interpreter $(PYTHON) --out dist
 	scripts/with_sources.sh $(VENV)/bin/maturin sdist --out dist
 
 # Downloads Debian's kernels for the virtual machine into the user's cache.
 kernels: build
-	$(VENV)/bin/fullpipe doctor --install
+	$(STEP) "kernels" $(VENV)/bin/fullpipe doctor --install
 
-# System packages: installed if root, else named in one line. Checked again when packages changed.
-$(SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
-	@scripts/system-packages.sh build
+# System packages: installed if root, else named in one line. Checked again when packages changed. Those
+# of the tests include those of the build, and these the demo's.
+PACKAGES := scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
+$(DEMO_SYSTEM): $(PACKAGES)
 	@mkdir -p $(@D)
+	@$(STEP) "system packages" scripts/system-packages.sh demo
 	@touch $@
 
-$(TEST_SYSTEM): scripts/system-packages.sh $(wildcard /var/lib/dpkg/status)
-	@scripts/system-packages.sh test
+$(SYSTEM): $(PACKAGES)
 	@mkdir -p $(@D)
-	@touch $(SYSTEM) $@
+	@$(STEP) "system packages" scripts/system-packages.sh build
+	@touch $(DEMO_SYSTEM) $@
 
-$(STAMP): requirements.lock | $(SYSTEM)
+$(TEST_SYSTEM): $(PACKAGES)
+	@mkdir -p $(@D)
+	@$(STEP) "system packages" scripts/system-packages.sh test
+	@touch $(DEMO_SYSTEM) $(SYSTEM) $@
+
+$(BUILDERS): requirements-build.lock | $(DEMO_SYSTEM)
 	test -x $(PYTHON) || python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(STEP) "pip" $(PYTHON) -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
-$(VENV)/bin/fullpipe: $(STAMP) FORCE
-	$(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 \
-		$(VENV)/bin/maturin develop --release --locked --quiet $(if $(wildcard $@),--skip-install)
-	$(PYTHON) -m compileall -q python/fullpipe
+$(TOOLS): requirements.lock | $(BUILDERS)
+	$(STEP) "pip" $(PYTHON) -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
 
-# Compiles the modules of the libraries that fullpipe loads.
-$(LOADED): $(STAMP) | $(VENV)/bin/fullpipe
-	$(PYTHON) scripts/load_libraries.py
+$(VENV)/bin/fullpipe: $(BUILDERS) FORCE
+	$(STEP) "release module" $(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 \
+		$(VENV)/bin/maturin develop --release --locked --quiet $(if $(wildcard $@),--skip-install)
+
+# Compiles the modules of the libraries that fullpipe loads, once for all workers of the tests.
+$(LOADED): $(TOOLS) | $(VENV)/bin/fullpipe
+	$(STEP) "bytecode" $(PYTHON) -m compileall -q python/fullpipe
+	$(STEP) "bytecode" $(PYTHON) scripts/load_libraries.py
 	touch $@
 
 FORCE:
 
-# Two jobs: the assets need no Python, so they are built beside its environment and the module.
-demo:
-	$(MAKE) --no-print-directory --jobs 2 kernels
+# Builds and downloads what the simulator needs; `fullpipe doctor --install`, or the first run with
+# --engine vm, adds the rest.
+demo: $(VENV)/bin/fullpipe
 	rm -rf build/demo
-	$(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
+	$(STEP) "demo" $(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
 	@echo "Open build/demo/report.html in a browser."
 
 # Writes the manual. A warning, such as a broken link, is an error.
-docs: build
-	$(PYTHON) -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/docs
+docs: $(TOOLS) $(VENV)/bin/fullpipe
+	$(STEP) "manual" $(PYTHON) -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/docs
 	@echo "Open build/docs/index.html in a browser."
 
+# The tests have two tiers. `make test` is what every change must pass: all that is fast, and of what
+# is slow (machines, browsers) one of each kind, marked `smoke`. `make test-all` runs everything.
 # Rust's tests use the debug build, which detects overflows and compiles faster. Clippy runs as the
 # compiler of this build, so the crates are compiled once instead of twice. Python's tests run beside
 # them, with one worker more than cores, since some wait for a path or a browser; the tests of a file
 # run on one worker (tests/python/conftest.py).
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ CARGO_INCREMENTAL=0
-SKIPPED := build/skipped-tests
+SUMMARY := build/test-summary
+FIRST_TIER := not (vm or live or browser or hostile or slow) or smoke
+PYTEST := $(ALONE) $(LINTED) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) \
+	--dist loadscope --no-loadscope-reorder --summary-file=$(SUMMARY)
 test: | $(TEST_SYSTEM)
-	rm -f $(SKIPPED)
 	$(MAKE) --no-print-directory --jobs 2 rust-tests python-tests
-	@cat $(SKIPPED)
+	@scripts/tests_passed.sh first
 
 .PHONY: format-check types rust-tests python-tests
 rust-tests: c-and-rust-format-check
-	$(ALONE) $(LINTED) cargo build --workspace --locked --quiet --lib --bins --bench elements
-	$(ALONE) $(LINTED) cargo test --workspace --locked --quiet --tests
-	tests/cc/run.sh
+	$(STEP) "compiling Rust's tests" $(ALONE) $(LINTED) cargo test --workspace --locked --quiet --lib --bins --tests --no-run
+	$(STEP) "Rust's tests" $(ALONE) $(LINTED) cargo test --workspace --locked --quiet --lib --bins --tests
+	$(STEP) "tests of C" tests/cc/run.sh
 
 python-tests: python-format-check types
+	$(MAKE) --no-print-directory kernels $(LOADED)
+	$(STEP) "Python's tests" $(PYTEST) -m "$(FIRST_TIER)"
+
+# Python's tests of the second tier: kernels, live paths, browsers, hostile files, notebooks, the wheel.
+test-more: $(LOADED) | $(TEST_SYSTEM)
 	$(MAKE) --no-print-directory kernels wheel docs
-	$(ALONE) $(LINTED) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) \
-		--dist loadscope --no-loadscope-reorder --durations 40 --skipped-file=$(SKIPPED)
+	$(STEP) "Clippy of benches" $(ALONE) cargo clippy --benches --locked --quiet -p fullpipe-element-bench -- -D warnings
+	$(STEP) "Python's tests, second tier" $(PYTEST) -m "not ($(FIRST_TIER))"
+
+# Everything, on one machine. CI and the workflow run these targets apart.
+test-all: test test-more test-web test-live test-quic test-cluster
+	$(MAKE) --no-print-directory swarm SECONDS=300
+	@scripts/tests_passed.sh all
 
 # Random scenarios for so long, such as `make swarm SECONDS=28800`, and then damaged input for about as
 # long again; `make test` has some hundred of each. Each time they are others. What fails is printed
 # with what repeats it.
 SECONDS := 3600
 FIRST := $(shell date +%s)000
-swarm: build
+swarm: build $(TOOLS)
 	status=0; \
 	$(PYTHON) tests/swarm/run.py --first $(FIRST) --seconds $(SECONDS) || status=1; \
 	FULLPIPE_FUZZ_EXAMPLES=$$(($(SECONDS) * 8)) \
@@ -115,7 +146,7 @@ swarm: build
 # Tests that need Ray, in an environment of their own: nothing else uses its 270 MB, so it is not in
 # requirements.lock. On a slow machine Ray's node starts later than its default limit.
 CLUSTER := build/cluster
-test-cluster: build
+test-cluster: build $(TOOLS)
 	python3 -m venv $(CLUSTER)
 	$(CLUSTER)/bin/python -m pip install --quiet --disable-pip-version-check 'ray>=2.40'
 	$(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
@@ -129,7 +160,7 @@ test-cluster: build
 # of its own, so that nothing else is built with TLS. Takes fourteen CPU minutes. ngtcp2-sys asks for Rust
 # 1.96 and builds with 1.95.
 QUIC := crates/fullpipe-quic
-quic: build
+quic: build $(TOOLS)
 	cd $(QUIC) && for module in . quiche ngtcp2; do \
 		$(ALONE) VIRTUAL_ENV=$(abspath $(VENV)) PIP_QUIET=1 $(abspath $(VENV))/bin/maturin develop \
 			--release --locked --ignore-rust-version --quiet --manifest-path $$module/Cargo.toml || exit; \
@@ -156,12 +187,12 @@ test-quic: quic
 
 # Pages loaded by curl from lighttpd in the virtual machine. Not part of `make test`: Debian starts a
 # web server where lighttpd is installed.
-test-web: kernels
+test-web: kernels $(TOOLS)
 	$(PYTHON) -m pytest tests/web
 
 # Engine live on a kernel that has netem and all queue disciplines, for hosts whose kernel lacks
 # them: in a virtual machine with this host's files. Needs root; takes two CPU minutes.
-test-live: kernels | $(TEST_SYSTEM)
+test-live: kernels $(TOOLS) | $(TEST_SYSTEM)
 	$(PYTHON) scripts/in_machine.py --own-time -- \
 		$(PYTHON) -m pytest -p no:cacheprovider tests/python/test_live_paths.py
 
@@ -177,25 +208,27 @@ c-and-rust-format-check: | $(TEST_SYSTEM)
 	clang-format --dry-run -Werror $(C_FILES)
 	cargo fmt --all --check
 
-python-format-check: $(STAMP)
+python-format-check: $(TOOLS)
 	$(VENV)/bin/ruff check python tests benches examples scripts
 	$(VENV)/bin/ruff format --check python tests benches examples scripts
 
-types: $(STAMP)
+types: $(TOOLS)
 	$(VENV)/bin/mypy
 	PYTHONPATH=python $(VENV)/bin/lint-imports # works before the module is built
 
-format: $(STAMP) | $(TEST_SYSTEM)
+format: $(TOOLS) | $(TEST_SYSTEM)
 	clang-format -i $(C_FILES)
 	cargo fmt --all
 	$(VENV)/bin/ruff check --fix python tests benches examples scripts
 	$(VENV)/bin/ruff format python tests benches examples scripts
 
 # Pins versions with hashes, without addresses of package indexes.
-lock: $(STAMP)
+PIN := $(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--no-header --python-version 3.11 pyproject.toml requirements-build.in
+lock: $(TOOLS)
 	$(PYTHON) -m pip install --quiet uv
-	$(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links \
-		--no-header --python-version 3.11 pyproject.toml requirements-tools.in -o requirements.lock
+	$(PIN) requirements-tools.in -o requirements.lock
+	$(PIN) --constraint requirements.lock -o requirements-build.lock
 
 clean:
 	rm -rf build dist target $(VENV) $(ASSETS) python/fullpipe/*.so

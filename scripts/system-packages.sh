@@ -1,15 +1,16 @@
 #!/bin/sh
 # Installs the Debian packages that are missing if run by root; otherwise names them in one line.
-#   scripts/system-packages.sh build    what the build and the demo need
+#   scripts/system-packages.sh demo     what the module and the simulator need
+#   scripts/system-packages.sh build    that and what the engines vm and live need
 #   scripts/system-packages.sh test     that and what the tests need
 # Each program is tried out: Debian's flent, for one, can be installed without the library that draws
 # its plots.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin # Debian leaves them out of an ordinary user's PATH
 case ${1:-} in
-build | test) ;;
+demo | build | test) ;;
 *)
-	echo "usage: scripts/system-packages.sh build|test" >&2
+	echo "usage: scripts/system-packages.sh demo|build|test" >&2
 	exit 2
 	;;
 esac
@@ -80,11 +81,14 @@ patch_applies() {
 	printf -- '--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n' | patch "$work/patched"
 }
 
-look_for_build() {
+look_for_demo() {
 	unless make make --version
 	unless "cargo-web rustc-web" rust_is_new_enough
 	unless "python3 python3-venv" python_makes_environments
 	unless "gcc libc6-dev" cc_links
+}
+look_for_build() {
+	look_for_demo
 	unless pkg-config pkg-config --version
 	unless clang clang_compiles_for_ebpf
 	unless libbpf-dev has_header bpf/bpf_helpers.h

@@ -3,11 +3,10 @@
 # TARGET is another triple than this machine's for a cross build; STRIP is then that triple's strip.
 set -eu
 out=$1
-target=${TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
-folder=${CARGO_TARGET_DIR:-target}
-# The agent spends its time in system calls. LTO and a single codegen unit would more than double the
-# build time without making it faster.
-RUSTFLAGS="-C target-feature=+crt-static" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-	cargo build --release --locked --quiet --target "$target" -p fullpipe-agent
-"${STRIP:-strip}" -o "$out/fullpipe-agent.new" "$folder/$target/release/fullpipe-agent"
+folder=${CARGO_TARGET_DIR:-target}${TARGET:+/$TARGET}
+# The flag is the program's alone, and the features are those of the Python module, so that both share
+# all compiled crates.
+cargo rustc --release --locked --quiet ${TARGET:+--target "$TARGET"} -p fullpipe-agent --bin fullpipe-agent \
+	--features fullpipe-cc/external -- -C target-feature=+crt-static
+"${STRIP:-strip}" -o "$out/fullpipe-agent.new" "$folder/release/fullpipe-agent"
 mv "$out/fullpipe-agent.new" "$out/fullpipe-agent"

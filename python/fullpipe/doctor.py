@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fullpipe.base import installed
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import registry
 from fullpipe.congestion.external import toolchain
@@ -61,8 +62,17 @@ def checks(engine: str | None = None) -> list[Check]:
 
 
 def install(say: Callable[[str], None]) -> None:
-    """Installs QEMU where the user may, and downloads the kernels that are missing. Raises
-    RunError with the reason, or the command for an administrator."""
+    """Builds what a checkout lacks for the kernel engines, installs QEMU where the user may, and
+    downloads the kernels that are missing. Raises RunError with the reason, or the command for an
+    administrator."""
+    if (checkout := installed.checkout()) and not _assets().ok:
+        say("building the agent and the eBPF objects (once, some two CPU minutes)")
+        done = subprocess.run(
+            ["make", "--no-print-directory", "assets"],
+            cwd=checkout, capture_output=True, text=True, timeout=_INSTALL_SECONDS,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise RunError(f"make assets: {done.stderr.strip()}")
     missing = [package for program, package in _PROGRAMS.items() if not shutil.which(program)]
     if missing:
         command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing]
@@ -142,7 +152,7 @@ def _assets() -> Check:
         names = [assets.agent().name, *(p.name for p in assets.objects_folder().glob("*.bpf.o"))]
         assets.turnstile()
     except UserError as error:
-        return Check(name, False, str(error), lost, "make build", engines, engines)
+        return Check(name, False, str(error), lost, _INSTALL, engines, engines)
     return Check(name, True, ", ".join(sorted(names)), lost, "", engines, engines)
 
 

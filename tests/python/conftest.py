@@ -1,11 +1,15 @@
-"""Which tests may run beside one another (pytest -n), and what was skipped and why."""
+"""Which tests may run beside one another (pytest -n), and what they cost, skipped and tried again."""
 
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+
+from fullpipe.engines.vm import retries
 
 #: Files whose tests load congestion controls into this host's kernel, or watch it: on one worker.
 _HOST = {
@@ -23,9 +27,19 @@ _LONGEST = (
 )  # fmt: skip
 
 
+#: How many of the tests that took most processor time are listed.
+_MOST_LISTED = 20
+_CPU = "cpu_s"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make test` repeats at its end what was skipped, from this file."""
-    parser.addoption("--skipped-file", type=Path, help="write how many tests were skipped, and why")
+    """`make test` ends with this file, whose lines the terminal's summary has too."""
+    parser.addoption(
+        "--summary-file",
+        type=Path,
+        help="write which tests took most processor time, which were skipped and why, and how many "
+        "machines were booted again; FILE.csv gets the CPU seconds of each test",
+    )
 
 
 def pytest_configure() -> None:
@@ -41,18 +55,75 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
+def _cpu_s() -> float:
+    """CPU seconds of this process and its children, user and system, those that still run
+    included."""
+    process = psutil.Process()
+    own = process.cpu_times()
+    total: float = own.user + own.system + own.children_user + own.children_system
+    for child in process.children(recursive=True):
+        try:
+            spent = child.cpu_times()
+        except psutil.Error:  # it has ended, and its parent has its time
+            continue
+        total += spent.user + spent.system + spent.children_user + spent.children_system
+    return total
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Measures a test together with the fixtures that it is the first to use."""
+    item.stash[_BEGAN] = _cpu_s()
+    return (yield)
+
+
+_BEGAN = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[Any]:
+    """Sends the CPU seconds from the worker with the last report of a test."""
+    report = yield
+    if call.when == "teardown":
+        report.user_properties.append((_CPU, round(_cpu_s() - item.stash[_BEGAN], 2)))
+    return report
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Counts machines that are booted again from here on."""
+    session.config.stash[_RETRIES] = retries.count()
+
+
+_RETRIES = pytest.StashKey[int]()
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """How many tests were skipped for each reason."""
-    reports = terminalreporter.stats.get("skipped", [])
-    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
-    lines = [f"skipped tests: {reasons.total()}"]
-    lines += [f"{count:5} {reason}" for reason, count in reasons.most_common()]
+    """What took most processor time, what was skipped and why, what was tried again."""
+    reports = [report for kind in terminalreporter.stats.values() for report in kind]
+    costs = {
+        report.nodeid: dict(report.user_properties).get(_CPU, 0.0)
+        for report in reports
+        if getattr(report, "when", None) == "teardown"
+    }
+    dearest = sorted(costs.items(), key=lambda cost: -cost[1])
+    skipped = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+    )
+    lines = [f"CPU seconds of {len(costs)} tests: {sum(costs.values()):.0f}, the dearest of them:"]
+    lines += [f"{cpu_s:8.1f}  {name}" for name, cpu_s in dearest[:_MOST_LISTED]]
+    lines.append(f"machines booted again: {retries.count() - config.stash[_RETRIES]}")
+    lines.append(f"skipped tests: {skipped.total()}")
+    lines += [f"{count:5} {reason}" for reason, count in skipped.most_common()]
     for line in lines:
         terminalreporter.write_line(line)
-    if file := config.getoption("--skipped-file"):
+    if file := config.getoption("--summary-file"):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        rows = [f"{cpu_s},{name}" for name, cpu_s in dearest]
+        file.with_suffix(".csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)

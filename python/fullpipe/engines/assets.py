@@ -81,7 +81,11 @@ def _built(name: str) -> Path:
     needs_linux("what the engines vm and live run")
     path = installed.BUILT / name
     if not path.is_file():
-        mend = "`make build` makes it" if installed.checkout() else "a wheel of fullpipe has it"
+        mend = (
+            "`fullpipe doctor --install` builds it"
+            if installed.checkout()
+            else "a wheel of fullpipe has it"
+        )
         raise UserError(
             f"{name} is not in this installation, which the engines vm and live need; {mend}"
         )

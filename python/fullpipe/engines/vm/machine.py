@@ -18,7 +18,7 @@ from fullpipe.base.errors import RunError
 from fullpipe.base.scratch import scratch
 from fullpipe.engines import assets
 from fullpipe.engines.child import stop
-from fullpipe.engines.vm import shared, snapshot
+from fullpipe.engines.vm import retries, shared, snapshot
 from fullpipe.engines.vm.core import reserved
 from fullpipe.engines.vm.hardware import CONSOLE, SHARED, Hardware, version
 from fullpipe.engines.vm.qmp import Monitor
@@ -37,8 +37,9 @@ def run(
     from_snapshot: bool = True,
 ) -> Ended:
     """Boots a machine, or resumes a snapshot of that hardware, which gives the same result faster.
-    Waits for the end and returns the agent's output. `progress(ns)` may return False to stop the
-    machine. Leaves no process behind. Raises RunError if QEMU itself fails."""
+    A machine that does not start is booted once more. Waits for the end and returns the agent's
+    output. `progress(ns)` may return False to stop the machine. Leaves no process behind. Raises
+    RunError if QEMU itself fails."""
     with reserved(user_cache() / "cores") as core:
         launch = partial(_launch, core)
         if from_snapshot:
@@ -50,9 +51,15 @@ def run(
             if kept is not None:
                 try:
                     return _run(hardware, job, progress, launch, kept)
-                except _NotStartedError:
+                except _NotStartedError as error:
+                    retries.note(f"not resumed: {error}")
                     snapshot.forget(kept)
-        return _run(hardware, job, progress, launch, None)
+                    return _run(hardware, job, progress, launch, None)
+        try:
+            return _run(hardware, job, progress, launch, None)
+        except _NotStartedError as error:
+            retries.note(f"not booted: {error}")
+            return _run(hardware, job, progress, launch, None)
 
 
 class _NotStartedError(RunError):

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Protocol
 from fullpipe.base.errors import RunError
 from fullpipe.engines import assets
 from fullpipe.engines.child import stop
-from fullpipe.engines.vm import shared
+from fullpipe.engines.vm import retries, shared
 from fullpipe.engines.vm.hardware import CONSOLE, PROGRAM, SHARED, Hardware
 from fullpipe.engines.vm.qmp import Monitor
 
@@ -104,7 +104,8 @@ def find_or_make(
                     _forget_oldest(folder)
         with suppress(OSError):
             os.utime(place / _SEAL)
-    except (OSError, RunError):
+    except (OSError, RunError) as error:
+        retries.note(f"no snapshot: {error}")
         return None
     return Snapshot(place)
 
