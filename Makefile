@@ -129,6 +129,11 @@ test-all: test test-more test-web test-live test-quic test-cluster
 	$(MAKE) --no-print-directory swarm SECONDS=300
 	@scripts/tests_passed.sh all
 
+# The digests of runs that tests/python/test_golden.py compares with: for a change of behaviour that is
+# meant.
+golden: $(VENV)/bin/fullpipe
+	$(PYTHON) tests/python/golden.py rewrite
+
 # Random scenarios for so long, such as `make swarm SECONDS=28800`, and then damaged input for about as
 # long again; `make test` has some hundred of each. Each time they are others. What fails is printed
 # with what repeats it.
