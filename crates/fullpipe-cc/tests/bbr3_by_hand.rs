@@ -6,17 +6,6 @@ mod hand;
 use fullpipe_cc::{CaState, EventKind, Phase, INFINITE};
 use hand::{Hand, Seen};
 
-/// A round trip of the steady path: 10 packets in 10 ms.
-fn until(hand: &mut Hand, phase: Phase) {
-    for _ in 0..2000 {
-        if hand.phase() == phase {
-            return;
-        }
-        hand.round();
-    }
-    panic!("never in {phase:?}");
-}
-
 /// What inflight_shortterm is after a packet was lost from a window of 30.
 fn bound_after_a_loss(hand: &mut Hand) -> u32 {
     hand.ctl.cwnd = 30;
@@ -33,12 +22,12 @@ fn a_packet_sent_in_probe_rtt_and_delivered_after_a_loss_is_still_application_li
     // bbr_handle_inflight_too_high() leaves inflight_hi alone where the sample carries the stamp.
     let after_probe_rtt = |late: bool| {
         let mut hand = Hand::new("bbr3-linux");
-        until(&mut hand, Phase::ProbeRtt);
+        hand.until(Phase::ProbeRtt);
         hand.round();
         assert_eq!(hand.phase(), Phase::ProbeRtt);
         let in_probe_rtt = hand.conn.delivered;
-        until(&mut hand, Phase::Cruise);
-        until(&mut hand, Phase::Up);
+        hand.until(Phase::Cruise);
+        hand.until(Phase::Up);
         let mut ack = hand.next_ack();
         if late {
             ack.prior_delivered = in_probe_rtt;
@@ -55,7 +44,7 @@ fn a_packet_sent_in_probe_rtt_and_delivered_after_a_loss_is_still_application_li
 /// Probing for bandwidth, with ACKs that tell of the probe.
 fn probing(name: &str) -> Hand {
     let mut hand = Hand::new(name);
-    until(&mut hand, Phase::Up);
+    hand.until(Phase::Up);
     hand.round();
     assert_eq!(hand.phase(), Phase::Up);
     hand
@@ -111,7 +100,7 @@ fn an_answer_to_a_probe_leaves_what_was_delivered_before() {
     // delivered: 40 if that is remembered.
     let bound = |is_answer: bool| {
         let mut hand = Hand::new("bbr3-linux");
-        until(&mut hand, Phase::Cruise);
+        hand.until(Phase::Cruise);
         for (delivered, is_probe_answer) in [(40, 0), (1, u8::from(is_answer))] {
             let mut ack = hand.next_ack();
             ack.delivered = delivered;
@@ -162,7 +151,7 @@ fn a_probe_grows_its_bound_only_where_the_window_itself_was_full() {
     let grows = |is_cwnd_full: bool| {
         let mut hand = probing("bbr3-linux");
         hand.mark_lost(50, 10, false);
-        until(&mut hand, Phase::Up);
+        hand.until(Phase::Up);
         hand.round();
         let bound = hand.cc.info().inflight_longterm;
         hand.conn.is_cwnd_limited = 1;
@@ -185,7 +174,7 @@ fn what_an_application_limited_sample_delivered_bounds_a_cut_in_v3_and_not_in_v2
     // what was delivered, where that is known.
     for (name, expected) in [("bbr3-linux", 40), ("bbr2", 21)] {
         let mut hand = Hand::new(name);
-        until(&mut hand, Phase::Cruise);
+        hand.until(Phase::Cruise);
         hand.round();
         let mut ack = hand.next_ack();
         ack.delivered = 40;

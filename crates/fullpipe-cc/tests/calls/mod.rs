@@ -1,9 +1,11 @@
 //! A host that does nothing by itself: each call is the test's. For algorithms that leave recovery
 //! to the host.
-#![allow(dead_code)] // each test binary uses its own part
+#![allow(dead_code, unused_imports)] // each test binary uses its own part
 
 #[path = "../made/mod.rs"]
 mod made;
+
+pub(crate) use made::stored;
 
 use fullpipe_cc::{Ack, Conn, Controller, Ctl, Event, EventKind, INFINITE};
 
@@ -52,17 +54,20 @@ impl Caller {
         Self { cc, conn, ctl }
     }
 
-    /// So many packets were acknowledged.
+    /// So many packets were acknowledged, and the window was sent.
     pub(crate) fn ack(&mut self, packets: u32) {
+        let una = self.conn.snd_una.wrapping_add(packets.wrapping_mul(MSS));
+        self.conn.snd_una = una;
+        self.conn.snd_nxt = una.wrapping_add(self.ctl.cwnd.wrapping_mul(MSS));
+        self.deliver(packets);
+    }
+
+    /// An ACK of so many packets on the connection as it is.
+    pub(crate) fn deliver(&mut self, packets: u32) {
         let mut ack = Ack {
             acked_sacked: packets,
             ..Ack::default()
         };
-        self.conn.snd_una = self.conn.snd_una.wrapping_add(packets * MSS);
-        self.conn.snd_nxt = self
-            .conn
-            .snd_una
-            .wrapping_add(self.ctl.cwnd.wrapping_mul(MSS));
         self.cc.on_ack(&self.conn, &mut ack, &mut self.ctl);
     }
 
@@ -74,6 +79,13 @@ impl Caller {
             is_app_limited: 0,
         };
         self.cc.on_event(&self.conn, event, &mut self.ctl);
+    }
+
+    /// A published variable, by the name of its column; `None`: it has no value now.
+    pub(crate) fn variable(&self, column: &str) -> Option<f64> {
+        let variables = &self.cc.algorithm().variables;
+        let index = variables.iter().position(|known| known.column == column);
+        self.cc.variables()[index.expect("a known variable")]
     }
 
     pub(crate) fn wait_us(&mut self, us: u64) {

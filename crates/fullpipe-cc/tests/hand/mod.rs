@@ -1,5 +1,5 @@
 //! A host that does only what the test says: one ACK a round trip, each field of it the test's.
-#![allow(dead_code)] // each test binary uses its own part
+#![allow(dead_code, unused_imports)] // each test binary uses its own part
 
 #[path = "../made/mod.rs"]
 mod made;
@@ -8,6 +8,7 @@ mod seen;
 
 use fullpipe_cc::{Ack, Conn, Controller, Ctl, Event, EventKind, Phase, INFINITE};
 
+pub(crate) use made::stored;
 pub(crate) use seen::Seen;
 
 pub(crate) const MSS: u32 = 1448;
@@ -19,6 +20,8 @@ pub(crate) struct Hand {
     pub(crate) cc: Controller,
     pub(crate) conn: Conn,
     pub(crate) ctl: Ctl,
+    /// What is sent in a round trip, where the window allows.
+    pub(crate) packets: u32,
 }
 
 impl Hand {
@@ -55,7 +58,12 @@ impl Hand {
             ..Ctl::default()
         };
         cc.init(&conn, &mut ctl);
-        Self { cc, conn, ctl }
+        Self {
+            cc,
+            conn,
+            ctl,
+            packets: PACKETS,
+        }
     }
 
     pub(crate) fn phase(&self) -> Phase {
@@ -71,7 +79,7 @@ impl Hand {
         self.conn.delivered_us = self.conn.now_us;
         let packets = self.conn.inflight;
         self.conn.delivered += packets;
-        self.conn.inflight = PACKETS.min(self.ctl.cwnd);
+        self.conn.inflight = self.packets.min(self.ctl.cwnd);
         Ack {
             prior_us,
             prior_delivered,
@@ -99,6 +107,17 @@ impl Hand {
     pub(crate) fn round(&mut self) {
         let ack = self.next_ack();
         self.deliver(ack);
+    }
+
+    /// Round trips until it is in this phase.
+    pub(crate) fn until(&mut self, phase: Phase) {
+        for _ in 0..2000 {
+            if self.phase() == phase {
+                return;
+            }
+            self.round();
+        }
+        panic!("never in {phase:?}");
     }
 
     pub(crate) fn event(&mut self, kind: EventKind, value: u32) {

@@ -1,4 +1,5 @@
 //! Controllers of registered sets for the hosts of tests. Knows no host.
+#![allow(dead_code)] // each test binary uses its own part
 
 use fullpipe_cc::{set, Controller};
 
@@ -13,4 +14,15 @@ pub(crate) fn controller(name: &str, changes: &[(&str, u32)]) -> Controller {
         values[index.expect("a known parameter")] = *value;
     }
     Controller::new(algorithm, &values).expect("values in range")
+}
+
+/// The stored value of a parameter in this set.
+pub(crate) fn stored(name: &str, param: &str) -> u32 {
+    let set = set(name).expect("a registered set");
+    let algorithm = fullpipe_cc::algorithm(set.algorithm).expect("its algorithm");
+    let index = algorithm
+        .params
+        .iter()
+        .position(|known| known.name == param);
+    set.values[index.expect("a known parameter")]
 }
