@@ -88,6 +88,16 @@ fn a_reduction_remembers_the_window_or_less_of_a_flow_that_shrank_twice() {
 }
 
 #[test]
+fn a_reduction_ends_the_epoch() {
+    // bictcp_recalc_ssthresh(): `ca->epoch_start = 0`.
+    let mut cubic = reduced(1000, 700, &[]);
+    cubic.ack(1);
+    assert_eq!(cubic.variable("w_max_packets"), Some(1000.0));
+    cubic.event(EventKind::Ssthresh, 0, 0);
+    assert_eq!(cubic.variable("w_max_packets"), None);
+}
+
+#[test]
 fn the_floor_of_the_threshold_is_a_parameter() {
     let mut cubic = Caller::with("cubic", 20, &[("min_ssthresh", 15)]);
     cubic.event(EventKind::Ssthresh, 0, 0);
@@ -182,12 +192,19 @@ fn without_a_known_maximum_the_window_grows_by_a_packet_for_twenty() {
     let mut cubic = Caller::with("cubic", 1000, &[PURE]);
     cubic.ctl.ssthresh = 2;
     assert_eq!(packets_per_growth(&mut cubic), 20);
-    let mut small = Caller::with("cubic", 10, &[PURE]);
-    small.ctl.ssthresh = 2;
-    small.ack(1);
-    // 2 s on, 0.4004 * 8 = 3.2 packets above 10: 10 / 3.
-    small.wait_us(2_000_000);
-    assert_eq!(packets_per_growth(&mut small), 3);
+    // 2 s on, 0.4004 * 8 = 3.2 packets above 10: 10 / 3. 3 s on, 10.8: 300 / 10, but at most 20.
+    for (cwnd, wait_us, per) in [
+        (10, 2_000_000, 3),
+        (300, 3_000_000, 20),
+        (200, 3_000_000, 20),
+        (190, 3_000_000, 19),
+    ] {
+        let mut flow = Caller::with("cubic", cwnd, &[PURE]);
+        flow.ctl.ssthresh = 2;
+        flow.ack(1);
+        flow.wait_us(wait_us);
+        assert_eq!(packets_per_growth(&mut flow), per, "{cwnd}");
+    }
 }
 
 #[test]
@@ -281,14 +298,17 @@ fn where_renos_window_is_larger_it_decides_the_growth() {
 #[test]
 fn idle_time_is_no_time_of_the_epoch() {
     // cubictcp_cwnd_event(): epoch_start += now - lsndtime, not beyond now.
-    let growth = |ran_us: u64, last_send_us: i64, idle_us: u64| {
+    let growth_after = |kind: EventKind, ran_us: u64, last_send_us: i64, idle_us: u64| {
         let mut cubic = reduced(1000, 700, &[PURE]);
         cubic.ack(1);
         let begin_us = cubic.conn.now_us;
         cubic.wait_us(ran_us + idle_us);
         cubic.conn.last_send_us = begin_us.checked_add_signed(last_send_us).unwrap();
-        cubic.event(EventKind::TxStart, 0, 0);
+        cubic.event(kind, 0, 0);
         packets_per_growth(&mut cubic)
+    };
+    let growth = |ran_us, last_send_us, idle_us| {
+        growth_after(EventKind::TxStart, ran_us, last_send_us, idle_us)
     };
     let at = |us: u64| expected_per(700, target(1000, k(1000, 700), (us << 10) / 1_000_000));
     // Idle for 5 s after 3 s; not idle at all; sent "later" than now; idle since before the epoch.
@@ -296,6 +316,16 @@ fn idle_time_is_no_time_of_the_epoch() {
     assert_eq!(growth(8_000_000, 8_000_000, 0), at(8_000_000));
     assert_eq!(growth(8_000_000, 8_100_000, 0), at(8_000_000));
     assert_eq!(growth(8_000_000, -900_000, 0), at(0));
+    for kind in [
+        EventKind::CompleteCwr,
+        EventKind::CwndRestart,
+        EventKind::EcnCe,
+    ] {
+        assert_eq!(
+            growth_after(kind, 3_000_000, 3_000_000, 5_000_000),
+            at(8_000_000)
+        );
+    }
 }
 
 #[test]
@@ -501,6 +531,20 @@ fn train_us(
         }
     }
     None
+}
+
+#[test]
+fn hystarts_first_round_begins_with_the_connection() {
+    // bictcp_init(): bictcp_hystart_reset(), which reads snd_nxt and the clock.
+    let mut cubic = Caller::prepared("cubic", 100, &[], |conn| conn.snd_nxt = 100 * MSS);
+    for _ in 0..10 {
+        cubic.wait_us(1_000);
+        cubic.event(EventKind::Rtt, 20_000, 1);
+    }
+    assert_eq!(cubic.ctl.ssthresh, INFINITE);
+    cubic.wait_us(1_000);
+    cubic.event(EventKind::Rtt, 20_000, 1);
+    assert_eq!(cubic.ctl.ssthresh, 100, "11 ms are more than half of 20");
 }
 
 #[test]
