@@ -1,0 +1,144 @@
+//! Undoing a reduction: Eifel (RFC 3522) by timestamps, DSACKs (RFC 3708); tcp_may_undo(),
+//! tcp_try_undo_partial(), tcp_undo_cwnd_reduction().
+
+use super::script::{ack, dsack, sack, Loss, Open, Recovery, Script, Setup, MS};
+
+/// Twenty packets; three above the first are SACKed, which begins a recovery at 40 ms.
+fn recovering(ssthresh: u32) -> Script {
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        ..Setup::default()
+    });
+    script.sets_window(20, ssthresh);
+    script.at(40 * MS);
+    assert_eq!(script.gets(sack(0, [(1, 4)])), "0r 20");
+    script.events();
+    script
+}
+
+#[test]
+fn an_undo_restores_three_quarters_of_the_window_as_ssthresh_if_that_is_more() {
+    // tcp_current_ssthresh(): max(ssthresh, cwnd / 2 + cwnd / 4).
+    for (before, after) in [(12, 15), (15, 15), (17, 17)] {
+        let mut script = recovering(before);
+        assert_eq!(script.ssthresh(), Some(10));
+        script.at(42 * MS).gets(ack(20).echo(0));
+        assert_eq!(script.events(), ["undo", "recovery_end"]);
+        assert_eq!(script.ssthresh(), Some(after), "{before}");
+        assert!(script.cwnd() >= 20);
+    }
+}
+
+#[test]
+fn a_timestamp_echo_counts_if_it_is_a_millisecond_older_than_the_retransmission() {
+    // tcp_tsopt_ecr_before(), in ticks of 1 ms; the retransmission left at 40 ms.
+    for (echo_us, undos) in [(39_999, 1), (40_000, 0), (40_999, 0)] {
+        let mut script = recovering(1 << 30);
+        script
+            .at(80 * MS)
+            .gets(ack(20).echo(echo_us * super::script::US));
+        assert_eq!(script.undos(), undos, "{echo_us}");
+        assert_eq!(script.state(), Open);
+    }
+}
+
+#[test]
+fn without_a_timestamp_echo_nothing_is_undone() {
+    let mut script = recovering(1 << 30);
+    script.at(42 * MS).gets(ack(20).without_echo());
+    assert_eq!((script.state(), script.undos()), (Open, 0));
+    assert_eq!(script.ssthresh(), Some(10));
+}
+
+#[test]
+fn dsacks_undo_once_they_report_every_retransmission() {
+    // undo_retrans counts packets sent again: 0 to 2.
+    let begin = || {
+        let mut script = Script::started(Setup {
+            cwnd: 20,
+            ..Setup::default()
+        });
+        script.at(40 * MS);
+        // 20 - 6 - 3 packets are in flight; ceil(6 / 2) = 3 may be sent.
+        assert_eq!(script.gets(sack(0, [(3, 9)])), "0r 1r 2r");
+        script
+    };
+    let mut script = begin();
+    script.at(80 * MS).gets(ack(20).echo(40 * MS));
+    script.gets(dsack(20, [(0, 1)]).echo(40 * MS));
+    script.gets(dsack(20, [(1, 2)]).echo(40 * MS));
+    assert_eq!(script.undos(), 0);
+    script.gets(dsack(20, [(2, 3)]).echo(40 * MS));
+    assert_eq!(script.undos(), 1);
+    // A DSACK of several packets counts all of them.
+    let mut script = begin();
+    script.at(80 * MS).gets(ack(20).echo(40 * MS));
+    script.gets(dsack(20, [(0, 3)]).echo(40 * MS));
+    assert_eq!(script.undos(), 1);
+}
+
+#[test]
+fn a_dsack_of_a_packet_that_was_never_sent_again_does_not_count() {
+    // tcp_check_dsack(): below the undo marker, or not retransmitted.
+    let mut script = recovering(1 << 30);
+    script.at(41 * MS).gets(dsack(0, [(2, 3), (1, 4)]).echo(0));
+    script.at(80 * MS).gets(ack(20).echo(40 * MS));
+    assert_eq!((script.state(), script.undos()), (Open, 0));
+}
+
+#[test]
+fn a_partial_ack_of_an_original_ends_the_recovery_if_nothing_else_was_sent_again() {
+    // tcp_try_undo_partial(): packets 0 and 5 are missing, 0 was sent again. Its original arrives.
+    let mut script = Script::started(Setup {
+        cwnd: 8,
+        ..Setup::default()
+    });
+    script.at(40 * MS);
+    // 8 - 3 - 1 = 4 are in flight, as many as ssthresh: the first retransmission only.
+    assert_eq!(script.gets(sack(0, [(1, 4)])), "0r");
+    script.at(42 * MS).gets(ack(4).echo(0));
+    assert_eq!((script.undos(), script.state()), (1, Open));
+    assert_eq!(script.ssthresh(), None);
+    assert_eq!(script.events(), ["recovery", "undo"]);
+}
+
+#[test]
+fn a_partial_ack_of_a_retransmission_goes_on_with_the_recovery() {
+    let mut script = Script::started(Setup {
+        cwnd: 8,
+        ..Setup::default()
+    });
+    script.at(40 * MS);
+    assert_eq!(script.gets(sack(0, [(1, 4)])), "0r");
+    script.at(80 * MS).gets(ack(4).echo(40 * MS));
+    assert_eq!((script.undos(), script.state()), (0, Recovery));
+}
+
+#[test]
+fn a_timeout_is_undone_by_a_timestamp_and_leaves_what_was_not_lost_in_flight() {
+    // tcp_try_undo_loss(): all marks are cleared.
+    let mut script = Script::started(Setup::default());
+    let (at_ns, _) = script.times_out();
+    assert_eq!(
+        (script.state(), script.flight(), script.lost()),
+        (Loss, 1, 11)
+    );
+    script.at(at_ns + 5 * MS).takes(ack(2).echo(0));
+    assert_eq!((script.state(), script.flight()), (Open, 9));
+    assert_eq!(script.ssthresh(), None);
+}
+
+#[test]
+fn a_loss_reported_with_an_ecn_mark_is_not_undone() {
+    // tcp_fastretrans_alert(), FLAG_ECE: prior_ssthresh = 0.
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        ecn: Some(fullpipe_tcp::EcnFeedback::Latched),
+        ..Setup::default()
+    });
+    script.at(40 * MS).gets(sack(0, [(1, 4)]).marks(1));
+    assert_eq!((script.state(), script.ssthresh()), (Recovery, Some(10)));
+    script.at(42 * MS).gets(ack(20).echo(0));
+    assert_eq!(script.ssthresh(), Some(10));
+    assert!(script.cwnd() < 20, "{}", script.cwnd());
+}
