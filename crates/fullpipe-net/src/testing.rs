@@ -124,6 +124,60 @@ pub(crate) fn queue(
     Queue::new(&qdisc, 100_000_000, MTU_BYTES, 1)
 }
 
+/// A queue that a test drives packet by packet, with all that it drops.
+pub(crate) struct Hand {
+    pub(crate) queue: Queue<TestPacket>,
+    dropped: Vec<TestPacket>,
+}
+
+impl Hand {
+    /// Limited in nothing, at 100 Mbit/s.
+    pub(crate) fn new(aqm: Aqm) -> Self {
+        Self::limited(aqm, None, None)
+    }
+
+    /// Limited in bytes and in packets, at 100 Mbit/s.
+    pub(crate) fn limited(aqm: Aqm, bytes: Option<u64>, packets: Option<u32>) -> Self {
+        Self::over(queue(aqm, bytes, packets))
+    }
+
+    pub(crate) fn over(queue: Queue<TestPacket>) -> Self {
+        Self {
+            queue,
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Packets arrive at once: this one, and others with the ids that follow.
+    pub(crate) fn offer(&mut self, now_ns: u64, packet: TestPacket, count: u64) {
+        for id in packet.id..packet.id + count {
+            let packet = TestPacket { id, ..packet };
+            self.queue.enqueue(now_ns, packet, &mut self.dropped);
+        }
+    }
+
+    pub(crate) fn take(&mut self, now_ns: u64) -> Option<TestPacket> {
+        self.queue.dequeue(now_ns, &mut self.dropped)
+    }
+
+    /// Ids of packets that leave now, at most so many.
+    pub(crate) fn ids(&mut self, now_ns: u64, most: usize) -> Vec<u64> {
+        let taken = std::iter::from_fn(|| self.take(now_ns));
+        taken.take(most).map(|packet| packet.id).collect()
+    }
+
+    /// Flows of packets that leave now, at most so many.
+    pub(crate) fn flows(&mut self, now_ns: u64, most: usize) -> Vec<u32> {
+        let taken = std::iter::from_fn(|| self.take(now_ns));
+        taken.take(most).map(|packet| packet.flow).collect()
+    }
+
+    /// Ids of packets that were dropped since the last call.
+    pub(crate) fn dropped(&mut self) -> Vec<u64> {
+        self.dropped.drain(..).map(|packet| packet.id).collect()
+    }
+}
+
 /// A direction of a wire with an unlimited FIFO and a constant rate and delay.
 pub(crate) fn plain_direction(rate_bps: Option<u64>, delay_ns: u64) -> WireDirection {
     WireDirection {

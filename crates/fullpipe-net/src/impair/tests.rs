@@ -100,6 +100,33 @@ proptest! {
 }
 
 #[test]
+fn a_packet_that_needs_all_tokens_conforms_and_one_that_needs_a_bit_more_does_not() {
+    // 8 Mbit/s: a byte a us. A refused packet takes no tokens; tokens above the burst are lost.
+    let mut policer = Policer::new(&policer::Params {
+        rate_bps: 8_000_000,
+        burst_bytes: 3000,
+    });
+    for (now_ns, bytes, passes) in [
+        (0, 3001, false),
+        (0, 2000, true),
+        (0, 1001, false),
+        (0, 1000, true),
+        (0, 1, false),
+        (999, 1, false),
+        (1000, 1, true),
+        (1999, 1, false),
+        (501_000, 501, false),
+        (501_000, 500, true),
+        (9_000_000, 3001, false),
+        (9_000_000, 3000, true),
+        (9_000_000, 1, false),
+    ] {
+        assert_eq!(policer.passes(now_ns, bytes), passes, "{bytes} at {now_ns}");
+    }
+    assert_eq!(policer.dropped(), 8);
+}
+
+#[test]
 fn a_flood_through_a_policer_has_the_rate_in_the_long_run() {
     let mut policer = Policer::new(&policer::Params {
         rate_bps: 8_000_000,

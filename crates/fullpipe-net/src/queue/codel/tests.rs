@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::Params;
 use crate::queue::Aqm;
 use crate::queue::Queue;
-use crate::testing::{queue, TestPacket, FRAME_BYTES, MS};
+use crate::testing::{queue, Hand, TestPacket, FRAME_BYTES, MS};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -280,4 +280,194 @@ fn a_packet_that_codel_marks_too_counts_once() {
         assert!(queue.counters().marked_packets <= step);
     }
     assert!(queue.counters().marked_packets > 3900);
+}
+
+/// A clock tick of CoDel, as the times of the tables below count.
+fn at(ticks: u64) -> u64 {
+    ticks * TICK_NS
+}
+
+/// A target of 100 ticks and an interval of 2^16.
+fn in_ticks(ecn: bool, ce_threshold: Option<u64>) -> Hand {
+    Hand::new(Aqm::Codel(Params {
+        target_ns: at(100),
+        interval_ns: at(65_536),
+        ecn,
+        ce_threshold_ns: ce_threshold.map(at),
+    }))
+}
+
+fn full(id: u64) -> TestPacket {
+    TestPacket::new(id, 0, FRAME_BYTES)
+}
+
+/// Takes a packet at each of these ticks: which were dropped for it, and which left.
+fn check(hand: &mut Hand, table: &[(u64, &[u64], u64)]) {
+    for &(tick, dropped, left) in table {
+        let packet = hand.take(at(tick)).expect("backlogged");
+        assert_eq!(
+            (hand.dropped().as_slice(), packet.id),
+            (dropped, left),
+            "tick {tick}"
+        );
+    }
+}
+
+#[test]
+fn drops_come_at_the_ticks_of_codel_impl_h() {
+    // codel_should_drop(): a wait of the target counts as above; what is dropped comes after, not at, the
+    // end of the interval. codel_control_law() adds interval * rec_inv_sqrt >> 16, and codel_Newton_step()
+    // makes of 65535 at count 2: 32769, then 36864, 31968, 28935.
+    let mut hand = in_ticks(false, None);
+    hand.offer(0, full(0), 1000);
+    check(
+        &mut hand,
+        &[
+            (99, &[], 0),
+            (100, &[], 1), // the interval ends at 65636
+            (65_636, &[], 2),
+            (65_637, &[3], 4), // next: + 65535
+            (131_171, &[], 5),
+            (131_172, &[6], 7), // + 32769
+            (163_940, &[], 8),
+            (163_941, &[9], 10), // + 36864
+            (200_804, &[], 11),
+            (200_805, &[12], 13), // + 31968
+            (232_772, &[], 14),
+            // Late by two drops, + 28935 and + 26481: both are made up for, the third comes at 288189.
+            (288_188, &[15, 16], 17),
+            (288_189, &[18], 19),
+        ],
+    );
+}
+
+#[test]
+fn marks_come_at_the_same_ticks_one_at_a_time() {
+    // codel_dequeue(): a mark sets the next time and ends the loop, however late it is.
+    let mut hand = in_ticks(true, None);
+    hand.offer(0, full(0).with_ecn(), 1000);
+    let mut marks = Vec::new();
+    for tick in [
+        100, 65_636, 65_637, 131_171, 131_172, 200_804, 200_804, 200_804, 200_805,
+    ] {
+        let packet = hand.take(at(tick)).expect("backlogged");
+        marks.push((tick, packet.marked));
+    }
+    let expected = [
+        (100, false),
+        (65_636, false),
+        (65_637, true),
+        (131_171, false),
+        (131_172, true),
+        (200_804, true), // of 163941
+        (200_804, false),
+        (200_804, false),
+        (200_805, true),
+    ];
+    assert_eq!(marks, expected);
+    assert!(hand.dropped().is_empty());
+}
+
+/// A dropping state of `drops`, one packet that waited less than the target, and a new one that is entered
+/// at `again`. Returns the tick of its second drop.
+fn second_drop(drops: usize, again: u64) -> u64 {
+    let ticks = &[65_637, 131_172, 163_941, 200_805][..drops];
+    let mut hand = in_ticks(false, None);
+    hand.offer(0, full(0), 1 + 2 * drops as u64);
+    hand.take(at(100));
+    let last = ticks[drops - 1];
+    for &tick in ticks {
+        if tick == last {
+            hand.offer(at(last), full(100), 3);
+        }
+        hand.take(at(tick));
+    }
+    assert_eq!(hand.dropped().len(), drops);
+    hand.ids(at(last + 1), 3);
+    let begin = again - 65_537;
+    hand.offer(at(begin - 100), full(300), 100_000);
+    for tick in [begin, again - 1] {
+        hand.take(at(tick));
+    }
+    assert_eq!(hand.dropped().len(), 0, "the new interval has not ended");
+    hand.take(at(again));
+    assert_eq!(hand.dropped().len(), 1);
+    (again + 1..)
+        .find(|&tick| {
+            hand.take(at(tick));
+            !hand.dropped().is_empty()
+        })
+        .expect("it stays late")
+}
+
+#[test]
+fn a_new_dropping_state_takes_up_the_last_ones_count_if_that_grew_by_more_than_one() {
+    // codel_dequeue(): delta = count - lastcount; if delta > 1 and it is recent, count = delta and one
+    // Newton step, else count = 1 and 65535. One drop: delta is 0, two: 1, three: 2.
+    let again = 300_000;
+    assert_eq!(second_drop(1, again) - again, 65_535);
+    assert_eq!(second_drop(2, again) - again, 65_535);
+    // From 36864 a step at count 2 gives 43632.
+    assert_eq!(second_drop(3, again) - again, 43_632);
+}
+
+#[test]
+fn a_dropping_state_is_recent_for_less_than_sixteen_intervals_after_its_next_drop_was_due() {
+    let due = 200_805;
+    assert_eq!(
+        second_drop(3, due + 16 * 65_536 - 1) - (due + 16 * 65_536 - 1),
+        43_632
+    );
+    assert_eq!(
+        second_drop(3, due + 16 * 65_536) - (due + 16 * 65_536),
+        65_535
+    );
+}
+
+#[test]
+fn a_backlog_of_one_mtu_is_spared_and_ends_the_interval() {
+    // codel_should_drop(): *backlog <= params->mtu, of what is behind the packet.
+    let dropped = |behind: u32| {
+        let mut hand = in_ticks(false, None);
+        hand.offer(0, full(0), 3);
+        hand.offer(0, TestPacket::new(3, 0, behind), 1);
+        hand.take(at(200));
+        hand.take(at(70_000));
+        hand.dropped();
+        // The last but one, with so many bytes behind it.
+        let mut hand = in_ticks(false, None);
+        hand.offer(0, full(0), 2);
+        hand.offer(0, TestPacket::new(3, 0, behind), 1);
+        hand.take(at(200));
+        hand.take(at(70_000));
+        hand.dropped().len()
+    };
+    assert_eq!(dropped(FRAME_BYTES), 0);
+    assert_eq!(dropped(FRAME_BYTES + 1), 1);
+}
+
+#[test]
+fn the_interval_begins_anew_after_a_wait_below_the_target_or_a_short_backlog() {
+    let mut hand = in_ticks(false, None);
+    hand.offer(0, full(0), 2);
+    hand.take(at(200)); // one behind it: spared
+    hand.take(at(200));
+    hand.offer(at(300), full(10), 10);
+    hand.take(at(399)); // waited 99
+    hand.take(at(400)); // the interval ends at 65936
+    hand.take(at(65_936));
+    assert_eq!(hand.dropped().len(), 0);
+    hand.take(at(65_937));
+    assert_eq!(hand.dropped().len(), 1);
+}
+
+#[test]
+fn a_wait_of_the_ce_threshold_is_not_above_it() {
+    // codel_dequeue(): codel_time_after(vars->ldelay, params->ce_threshold).
+    for (waited, marked) in [(49, false), (50, false), (51, true)] {
+        let mut hand = in_ticks(false, Some(50));
+        hand.offer(at(7), full(0).with_ecn(), 5);
+        let packet = hand.take(at(7 + waited)).expect("backlogged");
+        assert_eq!(packet.marked, marked, "{waited}");
+    }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::Params;
 use crate::queue::Aqm;
 use crate::queue::Queue;
-use crate::testing::{queue, TestPacket, FRAME_BYTES, MS};
+use crate::testing::{queue, Hand, TestPacket, FRAME_BYTES, MS};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -270,4 +270,101 @@ fn packets_that_leave_later_than_the_ce_threshold_after_their_time_are_marked() 
     assert_eq!(is_marked(6 * MS), Some(false));
     assert_eq!(is_marked(7 * MS + 1), Some(true));
     assert_eq!(is_marked(8 * MS), Some(false));
+}
+
+#[test]
+fn a_new_flow_that_is_found_empty_waits_behind_the_old_ones() {
+    // fq_dequeue(): "force a pass through old_flows to prevent starvation". Eight packets take the fast path;
+    // flow 1 then has credit for ten, becomes an old one and gets two more (a quantum of two full packets).
+    let mut hand = Hand::new(Aqm::Fq(Params {
+        quantum_bytes: 2 * FRAME_BYTES,
+        flow_limit_packets: 100,
+        ce_threshold_ns: None,
+    }));
+    hand.offer(0, TestPacket::new(0, 1, FRAME_BYTES), 60);
+    assert_eq!(hand.flows(0, 18), [1; 18]);
+    hand.offer(0, TestPacket::new(100, 2, 100), 1);
+    assert_eq!(hand.flows(0, 2), [2, 1]);
+    hand.offer(0, TestPacket::new(101, 2, 100), 1);
+    assert_eq!(hand.flows(0, 5), [1, 2, 1, 1, 1]);
+    // As an old one found empty it left: it is new again.
+    hand.offer(0, TestPacket::new(102, 2, 100), 1);
+    assert_eq!(hand.flows(0, 2), [2, 1]);
+}
+
+#[test]
+fn a_flow_goes_on_while_it_has_credit() {
+    // fq_dequeue(): while (f->credit <= 0) the next. Of 15,140 two packets of 7000 leave 1140, a third -5860.
+    // At a quantum of 7000 it then has 1140 and -5860 in turn, the other one 0 after each packet.
+    let mut hand = Hand::new(Aqm::Fq(Params {
+        quantum_bytes: 7000,
+        flow_limit_packets: 100,
+        ce_threshold_ns: None,
+    }));
+    hand.offer(0, TestPacket::new(0, 9, 10), 8); // the fast path
+    hand.offer(0, TestPacket::new(10, 1, 7000), 20);
+    hand.offer(0, TestPacket::new(100, 2, 15_140), 1);
+    hand.offer(0, TestPacket::new(101, 2, 7000), 20);
+    hand.ids(0, 8);
+    let order = [1, 1, 1, 2, 1, 2, 1, 2, 1, 2];
+    assert_eq!(hand.flows(0, order.len()), order);
+}
+
+#[test]
+fn the_fast_path_is_for_packets_that_may_go_now_while_no_flow_is_ready() {
+    // fq_fastpath_check(). The fast path leaves first.
+    let mut hand = Hand::new(Aqm::Fq(Params {
+        quantum_bytes: 2 * FRAME_BYTES,
+        flow_limit_packets: 100,
+        ce_threshold_ns: None,
+    }));
+    // One stamped in a ns is of a flow, which is throttled at the next question.
+    hand.offer(MS, TestPacket::new(0, 1, 100).send_at(MS + 1), 1);
+    assert_eq!(hand.take(MS), None);
+    hand.offer(MS, TestPacket::new(1, 1, 100).send_at(MS), 1);
+    assert_eq!(hand.ids(MS, 2), [1]);
+    // At its time the flow is about to be ready, so that what comes then queues behind it.
+    hand.offer(MS + 1, TestPacket::new(2, 2, 100), 1);
+    assert_eq!(hand.ids(MS + 1, 3), [2, 0]);
+    assert_eq!(hand.queue.next_ready_ns(MS + 1), None);
+}
+
+#[test]
+fn packets_of_the_fast_path_are_not_of_the_limit() {
+    // fq_enqueue(): q->band_pkt_count counts those of flows.
+    let mut hand = Hand::limited(
+        Aqm::Fq(Params {
+            quantum_bytes: 2 * FRAME_BYTES,
+            flow_limit_packets: 100,
+            ce_threshold_ns: None,
+        }),
+        None,
+        Some(2),
+    );
+    hand.offer(0, TestPacket::new(0, 1, 100), 11);
+    assert_eq!(hand.dropped(), [10]);
+}
+
+#[test]
+fn credit_is_refilled_after_more_than_40_ms_and_never_taken() {
+    // fq_enqueue(): time_after(jiffies, f->age + q->flow_refill_delay), max_t(u32, f->credit, q->quantum).
+    let in_a_row = |used: u32, pause_ns: u64| {
+        let mut hand = Hand::new(Aqm::Fq(Params {
+            quantum_bytes: 1000,
+            flow_limit_packets: 1000,
+            ce_threshold_ns: None,
+        }));
+        hand.offer(0, TestPacket::new(0, 1, 100), 8); // the fast path
+        hand.offer(0, TestPacket::new(8, 1, 1000), 500);
+        hand.offer(0, TestPacket::new(600, 2, used), 1);
+        // Up to the moment at which flow 2 is found empty as an old flow.
+        hand.ids(0, 8 + 16 + 1 + 2);
+        hand.offer(pause_ns, TestPacket::new(700, 2, 500), 40);
+        let flows = hand.flows(pause_ns, 40);
+        flows.iter().take_while(|&&flow| flow == 2).count()
+    };
+    // Flow 1 then owes 860, so that flow 2 has a quantum of 1000 more before it.
+    assert_eq!(in_a_row(15_140 - 400, 40 * MS), 1 + 2);
+    assert_eq!(in_a_row(15_140 - 400, 40 * MS + 1), 2 + 2);
+    assert_eq!(in_a_row(15_140 - 1400, 41 * MS), 3 + 2);
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::Params;
 use crate::queue::Aqm;
 use crate::queue::Queue;
-use crate::testing::{queue, TestPacket, FRAME_BYTES, MS};
+use crate::testing::{queue, Hand, TestPacket, FRAME_BYTES, MS};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -207,4 +207,124 @@ fn a_flow_that_waits_longer_than_the_ce_threshold_is_marked_and_another_is_not()
         marked[packet.flow as usize] += u32::from(packet.marked);
     }
     assert_eq!((marked, dropped.len()), ([0, 2, 0], 0));
+}
+
+/// FQ-CoDel that drops nothing, with this quantum.
+fn with_quantum(quantum_bytes: u32) -> Hand {
+    Hand::new(Aqm::FqCodel(Params {
+        target_ns: 5 * MS,
+        interval_ns: 100 * MS,
+        quantum_bytes,
+        flows: 1024,
+        memory_limit_bytes: u64::MAX,
+        ecn: false,
+        ce_threshold_ns: None,
+    }))
+}
+
+#[test]
+fn a_new_flow_that_is_found_empty_waits_behind_the_old_ones() {
+    // RFC 8290 section 4.2: an empty new flow goes to the end of the old ones, and only an empty old one
+    // leaves. So what comes for it in the meantime takes its turn with the credit that it has left.
+    let mut hand = with_quantum(1000);
+    hand.offer(0, TestPacket::new(0, 1, 500), 20);
+    assert_eq!(hand.flows(0, 2), [1, 1]);
+    hand.offer(0, TestPacket::new(100, 2, 100), 1);
+    // Flow 1 has used its quantum and becomes an old one; flow 2 is sent from and found empty.
+    assert_eq!(hand.flows(0, 2), [2, 1]);
+    hand.offer(0, TestPacket::new(101, 2, 100), 1);
+    assert_eq!(hand.flows(0, 5), [1, 2, 1, 1, 1]);
+    // Found empty as an old one, it left: it is new again, with a quantum of 1000.
+    hand.offer(0, TestPacket::new(102, 2, 500), 3);
+    assert_eq!(hand.flows(0, 5), [2, 2, 1, 2, 1]);
+}
+
+#[test]
+fn a_flow_goes_on_while_it_has_credit_and_pays_for_its_overdraft() {
+    // fq_codel_dequeue(): while (flow->deficit <= 0) the next. Packets of 600 at a quantum of 1000: 400
+    // are left, then -200; with the next quantum 800, 200, -400; 600, 0; 1000, 400, -200.
+    let mut hand = with_quantum(1000);
+    hand.offer(0, TestPacket::new(0, 1, 600), 20);
+    hand.offer(0, TestPacket::new(100, 2, 1000), 20);
+    let order = [1, 1, 2, 1, 1, 2, 1, 2, 1, 1, 2];
+    assert_eq!(hand.flows(0, order.len()), order);
+}
+
+#[test]
+fn a_quantum_is_256_bytes_at_least() {
+    // fq_codel_change(): max(256U, quantum).
+    let mut hand = with_quantum(1);
+    hand.offer(0, TestPacket::new(0, 1, 128), 8);
+    hand.offer(0, TestPacket::new(100, 2, 128), 8);
+    assert_eq!(hand.flows(0, 6), [1, 1, 2, 2, 1, 1]);
+}
+
+#[test]
+fn an_overload_drops_from_the_first_of_the_fattest_flows_until_half_of_it_is_gone() {
+    // fq_codel_drop(): the first with the most bytes; while (++i < max_packets && len < threshold) with
+    // the threshold at half of its backlog. In order of their hashes.
+    let drops = |sizes: &[(u32, u32)], limit: u32| {
+        let aqm = Aqm::FqCodel(Params {
+            target_ns: 5 * MS,
+            interval_ns: 100 * MS,
+            quantum_bytes: FRAME_BYTES,
+            flows: 1024,
+            memory_limit_bytes: u64::MAX,
+            ecn: false,
+            ce_threshold_ns: None,
+        });
+        let mut hand = Hand::limited(aqm, None, Some(limit));
+        for (id, &(flow, bytes)) in (0..).zip(sizes) {
+            hand.offer(0, TestPacket::new(id, flow, bytes), 1);
+        }
+        hand.dropped()
+    };
+    // 1000 bytes wait: 499 are not half, 500 are.
+    assert_eq!(drops(&[(1, 499), (1, 1), (1, 500)], 2), [0, 1]);
+    assert_eq!(drops(&[(1, 500), (1, 1), (1, 499)], 2), [0]);
+    // Bytes count, not packets.
+    assert_eq!(drops(&[(1, 100), (1, 100), (2, 300), (1, 50)], 3), [2]);
+    // The limit itself is allowed.
+    assert_eq!(drops(&[(1, 100), (1, 100), (2, 300)], 3), []);
+}
+
+#[test]
+fn memory_is_that_of_the_packets_that_wait() {
+    // q->memory_usage > q->memory_limit, and what left makes room.
+    let aqm = Aqm::FqCodel(Params {
+        target_ns: 5 * MS,
+        interval_ns: 100 * MS,
+        quantum_bytes: FRAME_BYTES,
+        flows: 1024,
+        memory_limit_bytes: 1000,
+        ecn: false,
+        ce_threshold_ns: None,
+    });
+    let mut hand = Hand::new(aqm);
+    hand.offer(0, TestPacket::new(0, 1, 400), 2);
+    hand.offer(0, TestPacket::new(2, 1, 200), 1);
+    assert_eq!(hand.dropped(), []);
+    hand.take(0);
+    hand.offer(0, TestPacket::new(3, 1, 400), 1);
+    assert_eq!(hand.dropped(), []);
+    hand.offer(0, TestPacket::new(4, 1, 1), 1);
+    assert_eq!(hand.dropped(), [1, 2]);
+}
+
+#[test]
+fn a_late_flow_whose_only_packet_is_dropped_hands_the_turn_on() {
+    // codel_dequeue() with the backlog of the whole qdisc: the queue may be empty behind a drop.
+    let mut hand = with_quantum(FRAME_BYTES);
+    hand.offer(0, TestPacket::new(0, 1, FRAME_BYTES), 2);
+    hand.offer(0, TestPacket::new(100, 2, FRAME_BYTES), 50);
+    assert_eq!(hand.ids(10 * MS, 2), [0, 100]);
+    // Flow 1's interval ends at 110 ms; its second packet goes then, and flow 2's head with it.
+    assert_eq!(hand.ids(111 * MS, 1), [102]);
+    assert_eq!(hand.dropped(), [1, 101]);
+    // Not dropping any more, and its interval begins with its next packet.
+    hand.offer(112 * MS, TestPacket::new(2, 1, FRAME_BYTES), 3);
+    while hand.queue.packets() > 0 {
+        hand.take(118 * MS);
+    }
+    assert!(hand.dropped().iter().all(|&id| id >= 100));
 }

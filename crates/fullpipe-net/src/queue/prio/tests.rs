@@ -20,7 +20,7 @@ pub(crate) fn most_waiting(params: &Params, bytes: u64, packets: u64) -> (u64, u
     (bytes.saturating_mul(bands), packets.saturating_mul(bands))
 }
 
-use crate::testing::{queue, TestPacket};
+use crate::testing::{queue, Hand, TestPacket};
 
 const EF: u8 = 46;
 const CS1: u8 = 8;
@@ -53,4 +53,25 @@ fn a_lower_band_waits_until_those_above_are_empty() {
     assert_eq!(order, [2, 4, 1, 3, 0, 5]);
     // The limit is each band's own.
     assert_eq!(dropped[0].id, 6);
+}
+
+#[test]
+fn bands_that_do_not_exist_are_the_last_one() {
+    let order = |bands, default_band, filters: &[(u8, u8)]| {
+        let mut hand = Hand::new(Aqm::Prio(Params {
+            bands,
+            default_band,
+            filters: filters.to_vec(),
+        }));
+        for (id, dscp) in (0..).zip([0, CS1, EF, 63]) {
+            let mut packet = TestPacket::new(id, 1, 100);
+            packet.dscp = dscp;
+            hand.offer(0, packet, 1);
+        }
+        hand.ids(0, 9)
+    };
+    assert_eq!(order(3, 9, &[(CS1, 2), (EF, 1), (63, 0)]), [3, 2, 0, 1]);
+    assert_eq!(order(3, 0, &[(CS1, 7), (EF, 2), (63, 1)]), [0, 3, 1, 2]);
+    assert_eq!(order(2, 1, &[(CS1, 0), (EF, 1), (63, 0)]), [1, 3, 0, 2]);
+    assert_eq!(order(0, 1, &[(CS1, 0)]), [0, 1, 2, 3]);
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Adaptation, Params, ONE_PERCENT};
 use crate::queue::{Aqm, Qdisc, Queue};
-use crate::testing::{TestPacket, MS, MTU_BYTES};
+use crate::testing::{Hand, TestPacket, MS, MTU_BYTES};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -334,4 +334,152 @@ fn adaptive_red_keeps_its_probability_between_one_and_fifty_percent() {
         adaptation.adapt(40_000);
     }
     assert!((ONE_PERCENT / 10 * 8..ONE_PERCENT).contains(&adaptation.probability));
+}
+
+/// Thresholds of 10 and 20 KB, and a weight of 1/2: burst + 1 - min/avpkt
+/// is below (1 - 2^-1) * 2. With the average A scaled by 2, an arrival at a backlog of b makes it
+/// A + b - A / 2 (red_calc_qavg_no_idle_time()); the thresholds are 20,000 and 40,000.
+fn halving(max_probability_ppm: u32) -> Hand {
+    let red = Red {
+        min_bytes: 10_000,
+        max_bytes: 20_000,
+        max_probability_ppm,
+        burst_packets: 1,
+        adaptive: false,
+    };
+    Hand::over(red.queue(false, 1))
+}
+
+/// Whether packets of these sizes pass that arrive one behind the other.
+fn passes(hand: &mut Hand, now_ns: u64, sizes: &[u32]) -> Vec<bool> {
+    let offer = |&bytes: &u32| {
+        hand.offer(now_ns, TestPacket::new(0, 0, bytes), 1);
+        hand.dropped().is_empty()
+    };
+    sizes.iter().map(offer).collect()
+}
+
+#[test]
+fn an_average_at_the_minimum_is_between_the_thresholds_and_one_at_the_maximum_above_both() {
+    // red_cmp_thresh(): below if qavg < min, above if qavg >= max. The second packet finds an average of the
+    // first one's size (scaled): between the thresholds it passes, as no random number is drawn yet, and the
+    // third, at a probability near 1, is dropped.
+    for (first, second, expected) in [
+        (19_999, 9_990, [true, true, true]),
+        (20_000, 9_990, [true, true, false]),
+        (39_999, 1, [true, true, false]),
+        (40_000, 1, [true, false, false]),
+    ] {
+        assert_eq!(
+            passes(&mut halving(1_000_000), 0, &[first, second, 1]),
+            expected,
+            "{first}"
+        );
+    }
+}
+
+#[test]
+fn after_a_hard_drop_the_first_packet_between_the_thresholds_passes() {
+    // red_action(): RED_ABOVE_MAX_TRESH and RED_BELOW_MIN_THRESH set qcount to -1, so that the next packet in
+    // between draws a number and passes; an early drop sets it to 0, so that the next one may be dropped.
+    let mut hand = halving(1_000_000);
+    assert_eq!(
+        passes(&mut hand, 0, &[20_010, 19_990, 1]),
+        [true, true, false]
+    );
+    hand.take(0);
+    // A backlog of 19,990: 44993, 42487, 41234, 40607, 40294, 40137, 40059, 40020, 40000, 39990.
+    assert_eq!(passes(&mut hand, 0, &[1; 9]), [false; 9]);
+    assert_eq!(
+        passes(&mut hand, 0, &[1, 1, 1, 1]),
+        [true, false, false, false]
+    );
+    // An empty queue brings the average below the minimum, where the count begins anew: 19991, 9995,
+    // 4997 + 34900, and above the maximum.
+    hand.ids(0, 2);
+    assert_eq!(
+        passes(&mut hand, 0, &[0, 34_900, 1, 1]),
+        [true, true, true, false]
+    );
+}
+
+/// Whether an average of so much, scaled by 2, is still at the maximum of 40,000 after an idle time.
+fn is_still_high(average: u32, idle_ns: u64) -> bool {
+    let mut hand = halving(0);
+    passes(&mut hand, MS, &[average, 1]);
+    assert_eq!(hand.ids(MS, 2).len(), if average < 40_000 { 2 } else { 1 });
+    assert!(hand.take(MS).is_none());
+    // Only the first question to an empty queue counts.
+    assert!(hand.take(MS + idle_ns / 2).is_none());
+    !passes(&mut hand, MS + idle_ns, &[1])[0]
+}
+
+#[test]
+fn the_average_of_an_idle_queue_decays_by_cells_of_128_us() {
+    // tc_red_eval_idle_damping(): 1000 bytes at 100 Mbit/s are 1250 ticks; ln 2 / 1250 a us; the least log at
+    // which 31 / that is below 512 cells is 7; cell c halves floor(c * 128 * ln 2 / 1250) times: once from 15
+    // on, twice from 29 on. red_calc_qavg_from_idle_time(): in cells that halve not at all it loses
+    // A * us >> 7, at most a half.
+    for (idle_ns, least) in [
+        (0, 40_000),
+        (999, 40_000),
+        (1000, 40_314),       // 40314 - 314
+        (32_000, 53_333),     // 53333 - 13333
+        (48_000, 63_999),     // 63999 - 23999
+        (64_000, 79_999),     // a half, rounded up: 79999 - 39999
+        (1_919_999, 79_999),  // cell 14
+        (1_920_000, 80_000),  // cell 15: one shift
+        (3_711_999, 80_000),  // cell 28
+        (3_712_000, 160_000), // cell 29: two
+    ] {
+        assert!(is_still_high(least, idle_ns), "{idle_ns}: {least}");
+        assert!(!is_still_high(least - 1, idle_ns), "{idle_ns}: {least} - 1");
+    }
+    // The last cell, 255, forgets everything: from 32,640 us on.
+    assert!(is_still_high(u32::MAX, 6 * MS));
+    assert!(!is_still_high(u32::MAX, 32_640_000));
+    assert!(!is_still_high(u32::MAX, 100 * MS));
+}
+
+#[test]
+fn adaptive_red_changes_its_probability_as_red_adaptative_algo_does() {
+    // Up by min(1 %, a quarter) above the target while at most 50 %; times 9/10 below it while at least 1 %.
+    let one = ONE_PERCENT;
+    for (probability, average, expected) in [
+        (2 * one, 66_000, 2 * one),
+        (2 * one, 66_001, 2 * one + one / 2),
+        (4 * one, 66_001, 5 * one),
+        (8 * one, 66_001, 9 * one),
+        (50 * one, 66_001, 51 * one),
+        (50 * one + 1, 66_001, 50 * one + 1),
+        (2 * one, 54_000, 2 * one),
+        (10 * one, 53_999, 9 * one),
+        (one, 53_999, one / 10 * 9),
+        (one - 1, 53_999, one - 1),
+    ] {
+        let mut adaptation = Adaptation {
+            probability,
+            delta: 60_000,
+            target_min: 54_000,
+            target_max: 66_000,
+            next_ns: 0,
+        };
+        adaptation.adapt(average);
+        assert_eq!(adaptation.probability, expected, "{probability} {average}");
+    }
+}
+
+#[test]
+fn adaptive_reds_probability_per_byte_is_rounded_and_never_zero() {
+    // red_adaptative_algo(): max_P_reciprocal from reciprocal_value of (max_P + delta / 2) / delta.
+    for (probability, delta, expected) in [(10, 4, 3), (9, 4, 2), (1, 100, 1), (1000, 10, 100)] {
+        let adaptation = Adaptation {
+            probability,
+            delta,
+            target_min: 0,
+            target_max: 0,
+            next_ns: 0,
+        };
+        assert_eq!(adaptation.probability_per_byte(), expected);
+    }
 }

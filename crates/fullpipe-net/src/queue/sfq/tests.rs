@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::Params;
 use crate::queue::Aqm;
 use crate::queue::Queue;
-use crate::testing::{queue, TestPacket, FRAME_BYTES};
+use crate::testing::{queue, Hand, TestPacket, FRAME_BYTES};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -87,4 +87,105 @@ fn where_all_flows_have_one_packet_the_first_in_turn_loses_its_own() {
     }
     assert_eq!(offer(&mut queue, 4, 4..5).len(), 1);
     assert_eq!(queue.packets(), 4);
+}
+
+/// SFQ that drops nothing but for its flows.
+fn of_quantum(quantum_bytes: u32, flows: u32) -> Hand {
+    Hand::new(Aqm::Sfq(Params {
+        quantum_bytes,
+        flows,
+        buckets: 1024,
+        depth_packets: 127,
+        head_drop: false,
+    }))
+}
+
+#[test]
+fn a_flow_goes_on_while_it_has_credit_and_pays_for_its_overdraft() {
+    // sfq_dequeue(): while (slot->allot <= 0) the next. Packets of 600 at a quantum of 1000: 400 are left,
+    // then -200; with the next quantum 800, 200, -400; 600, 0; 1000, 400, -200.
+    let mut hand = of_quantum(1000, 127);
+    hand.offer(0, TestPacket::new(0, 1, 600), 20);
+    hand.offer(0, TestPacket::new(100, 2, 1000), 20);
+    let order = [1, 1, 2, 1, 1, 2, 1, 2, 1, 1, 2];
+    assert_eq!(hand.flows(0, order.len()), order);
+}
+
+#[test]
+fn a_flow_that_appears_is_last_in_the_round_and_begins_with_a_quantum() {
+    let mut hand = of_quantum(1000, 127);
+    hand.offer(0, TestPacket::new(0, 1, 1000), 5);
+    hand.offer(0, TestPacket::new(10, 2, 1000), 5);
+    assert_eq!(hand.flows(0, 1), [1]);
+    hand.offer(0, TestPacket::new(20, 3, 500), 2);
+    assert_eq!(hand.flows(0, 4), [2, 3, 3, 1]);
+    // Emptied with 500 spent beyond its last packet, flow 3 left, and has a quantum when it is back.
+    hand.offer(0, TestPacket::new(30, 3, 500), 3);
+    assert_eq!(hand.flows(0, 6), [2, 3, 3, 1, 2, 3]);
+}
+
+#[test]
+fn flows_beyond_the_number_of_slots_are_refused_until_one_is_free() {
+    let mut hand = of_quantum(1000, 2);
+    for flow in 1..=3 {
+        hand.offer(0, TestPacket::new(u64::from(flow), flow, 1000), 1);
+    }
+    assert_eq!(hand.dropped(), [3]);
+    assert_eq!(hand.flows(0, 1), [1]);
+    hand.offer(0, TestPacket::new(4, 3, 1000), 1);
+    hand.offer(0, TestPacket::new(5, 4, 1000), 1);
+    assert_eq!(hand.dropped(), [5]);
+    assert_eq!(hand.flows(0, 3), [2, 3]);
+    assert_eq!(hand.take(0), None);
+}
+
+#[test]
+fn of_equally_long_flows_the_one_that_changed_last_loses_a_packet() {
+    // sfq_link() puts a slot at the head of those of its length, and sfq_drop() takes the head.
+    let dropped = |order: &[u32], head_drop| {
+        let aqm = Aqm::Sfq(Params {
+            quantum_bytes: 1000,
+            flows: 127,
+            buckets: 1024,
+            depth_packets: 127,
+            head_drop,
+        });
+        let mut hand = Hand::limited(aqm, None, Some(order.len() as u32 - 1));
+        for (id, &flow) in (0..).zip(order) {
+            hand.offer(0, TestPacket::new(id, flow, 1000), 1);
+        }
+        hand.dropped()
+    };
+    assert_eq!(dropped(&[1, 1, 2, 2, 3], false), [3]);
+    assert_eq!(dropped(&[1, 2, 2, 1, 3], false), [3]);
+    assert_eq!(dropped(&[1, 2, 2, 1, 3], true), [0]);
+    assert_eq!(dropped(&[1, 2, 2, 1, 1, 3], true), [0]);
+}
+
+#[test]
+fn the_limit_is_that_of_all_flows_at_their_depth_at_most() {
+    // sfq_change(): limit = min(limit, maxdepth * maxflows).
+    let aqm = Aqm::Sfq(Params {
+        quantum_bytes: 1000,
+        flows: 2,
+        buckets: 1024,
+        depth_packets: 3,
+        head_drop: false,
+    });
+    let mut hand = Hand::limited(aqm, None, Some(100));
+    hand.offer(0, TestPacket::new(0, 1, 100), 4);
+    hand.offer(0, TestPacket::new(10, 2, 100), 4);
+    assert_eq!(hand.dropped(), [3, 13]);
+    // No more flows than packets: with a limit of one a second flow finds no slot.
+    let aqm = Aqm::Sfq(Params {
+        quantum_bytes: 1000,
+        flows: 2,
+        buckets: 1024,
+        depth_packets: 3,
+        head_drop: false,
+    });
+    let mut hand = Hand::limited(aqm, None, Some(1));
+    hand.offer(0, TestPacket::new(0, 1, 100), 1);
+    hand.offer(0, TestPacket::new(10, 2, 100), 1);
+    assert_eq!(hand.dropped(), [10]);
 }

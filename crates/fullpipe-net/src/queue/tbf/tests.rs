@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::Params;
 use crate::queue::{Aqm, Qdisc, Queue};
-use crate::testing::{TestPacket, FRAME_BYTES, MTU_BYTES};
+use crate::testing::{Hand, TestPacket, FRAME_BYTES, MTU_BYTES};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -56,4 +56,38 @@ fn what_is_larger_than_the_bucket_is_dropped_and_the_limit_is_in_bytes() {
     }
     let ids: Vec<_> = dropped.iter().map(|packet| packet.id).collect();
     assert_eq!(ids, [0, 3]);
+}
+
+#[test]
+fn tokens_come_at_the_rate_and_gather_up_to_the_bucket() {
+    // tbf_dequeue(): toks = min(now - t_c, buffer) + tokens, at most the buffer, less the packet's time.
+    let mut hand = Hand::over(tbf(2 * FRAME_BYTES, 1_000_000));
+    hand.offer(0, TestPacket::new(0, 1, FRAME_BYTES), 20);
+    assert_eq!(hand.ids(0, 9), [0, 1]);
+    let frame_ns = u64::from(FRAME_BYTES) * NS_PER_BYTE;
+    assert_eq!(hand.take(frame_ns - 1), None);
+    assert_eq!(hand.queue.next_ready_ns(frame_ns - 1), Some(frame_ns));
+    assert_eq!(hand.ids(frame_ns, 9), [2]);
+    // Half of a packet's time more than two packets: two leave, and a half is left.
+    assert_eq!(hand.queue.next_ready_ns(2 * frame_ns), Some(2 * frame_ns));
+    assert_eq!(hand.ids(3 * frame_ns - 1, 9), [3]);
+    assert_eq!(
+        hand.queue.next_ready_ns(3 * frame_ns - 1),
+        Some(3 * frame_ns)
+    );
+    assert_eq!(hand.ids(1000 * frame_ns, 9), [4, 5]);
+    assert_eq!(
+        hand.queue.next_ready_ns(1000 * frame_ns),
+        Some(1001 * frame_ns)
+    );
+}
+
+#[test]
+fn a_bucket_that_is_not_full_is_not_refilled_by_waiting_for_nothing() {
+    let mut hand = Hand::over(tbf(3 * FRAME_BYTES, 1_000_000));
+    let frame_ns = u64::from(FRAME_BYTES) * NS_PER_BYTE;
+    hand.offer(0, TestPacket::new(0, 1, FRAME_BYTES), 3);
+    assert_eq!(hand.ids(0, 9), [0, 1, 2]);
+    hand.offer(2 * frame_ns, TestPacket::new(3, 1, FRAME_BYTES), 5);
+    assert_eq!(hand.ids(2 * frame_ns, 9), [3, 4]);
 }
