@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from fullpipe.metrics import (
@@ -23,58 +21,7 @@ from fullpipe.metrics import (
     queue_delay_ms,
     slowdown,
 )
-from fullpipe.recording.recording import TABLES, empty_table, write_recording
-
-#: 8 Mbit/s is 1 MB a second; 20 ms; a packet of 1514 B carries 1448 B.
-PLAN = {
-    "name": "by hand", "duration_ns": 10 * 10**9,
-    "path": {"rate_bps": 8_000_000, "reverse_rate_bps": None, "forward_delay_ns": 0,
-             "reverse_delay_ns": 20_000_000, "mtu_bytes": 1500},
-}  # fmt: skip
-
-
-def recorded(
-    path: Path,
-    warmup_s: float = 0,
-    plan: dict[str, Any] | None = None,
-    **rows: list[dict[str, Any]],
-) -> View:
-    """The view of a recording with these rows; other tables are empty."""
-    tables = {name: empty_table(name) for name in TABLES}
-    for name, given in rows.items():
-        full = [{column: row.get(column) for column in TABLES[name].names} for row in given]
-        tables[name] = pa.Table.from_pylist(full, schema=TABLES[name])
-    metadata = {
-        "engine": "sim",
-        "plan": plan or PLAN,
-        "warmup_ns": round(warmup_s * 1e9),
-        "health": {},
-    }
-    return View(write_recording(path / "recording", metadata, "", tables))
-
-
-def flow(flow_id: int, **more: Any) -> dict[str, Any]:
-    """A flow's row."""
-    row = {"flow_id": flow_id, "flow": f"f{flow_id}", "cc": "bbr3", "direction": "up"}
-    return row | {"start_us": 0, "base_rtt_us": 20_000, "mss_bytes": 1448} | more
-
-
-def samples(flow_id: int, delivered: list[int], **more: list[int]) -> list[dict[str, Any]]:
-    """A sample a second with these bytes delivered, and other counters."""
-    return [
-        {"t_us": (second + 1) * 1_000_000, "flow_id": flow_id, "bytes_delivered": volume}
-        | {name: values[second] for name, values in more.items()}
-        for second, volume in enumerate(delivered)
-    ]
-
-
-def queue(lengths: list[int], **more: list[int]) -> list[dict[str, Any]]:
-    """A sample a second of the forward queue."""
-    return [
-        {"t_us": (second + 1) * 1_000_000, "queue": "forward", "queue_bytes": length}
-        | {name: values[second] for name, values in more.items()}
-        for second, length in enumerate(lengths)
-    ]
+from made_recordings import flow, of_a_link, queue, recorded, samples
 
 
 def test_backlog_is_bytes_and_share_of_time_not_an_integral(tmp_path: Path) -> None:
@@ -98,13 +45,6 @@ def test_queueing_delay_is_backlog_over_rate_and_its_cdf_rises_to_one(tmp_path: 
     points, shares = cdf(delays)
     assert points == pytest.approx([0, 1, 5]) and shares == pytest.approx([0.25, 0.75, 1])
     assert cdf(np.array([np.nan]))[0].size == 0
-
-
-def of_a_link(**wire: Any) -> dict[str, Any]:
-    """PLAN with its path as a link."""
-    wire = {"rate_bps": PLAN["path"]["rate_bps"], "qdisc": {}, **wire}
-    medium = {"kind": "wire", "forward": wire, "reverse": {"rate_bps": None}}
-    return {**PLAN, "links": [{"name": "path", "medium": medium}]}
 
 
 def test_a_link_whose_rate_changes_is_measured_by_the_rates_that_it_had(tmp_path: Path) -> None:
