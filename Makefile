@@ -131,7 +131,7 @@ test-all: test test-more test-web test-live test-quic test-cluster
 
 # The digests of runs that tests/python/test_golden.py compares with: for a change of behaviour that is
 # meant.
-golden: $(VENV)/bin/fullpipe
+golden: $(VENV)/bin/fullpipe $(TOOLS)
 	$(PYTHON) tests/python/golden.py rewrite
 
 # Random scenarios for so long, such as `make swarm SECONDS=28800`, and then damaged input for about as
