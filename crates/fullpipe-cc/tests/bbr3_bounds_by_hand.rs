@@ -823,17 +823,22 @@ fn probe_rtt_holds_half_a_bdp_for_a_round_and_200_ms_and_returns_to_cruise() {
             assert_ne!(hand.phase(), Phase::ProbeRtt);
         }
     }
-    // Without a round's start it goes on.
+    // Without a round's start it goes on, the second time too.
     let mut hand = within("bbr3-linux", Phase::Cruise, &[]);
     hand.packets = 40;
-    hand.conn.now_us += 6_000_000;
-    hand.round();
-    for _ in 0..40 {
-        with_ack(&mut hand, |ack| {
-            (ack.prior_delivered, ack.prior_us) = (0, 0)
-        });
+    for _ in 0..2 {
+        hand.conn.now_us += 6_000_000;
+        hand.round();
+        for _ in 0..40 {
+            with_ack(&mut hand, |ack| {
+                (ack.prior_delivered, ack.prior_us) = (0, 0)
+            });
+        }
+        assert_eq!(hand.phase(), Phase::ProbeRtt);
+        while hand.phase() == Phase::ProbeRtt {
+            hand.round();
+        }
     }
-    assert_eq!(hand.phase(), Phase::ProbeRtt);
 }
 
 #[test]
@@ -850,6 +855,11 @@ fn a_probe_rtt_in_startup_returns_to_startup_with_the_window_of_before() {
     }
     assert_eq!(hand.phase(), Phase::Startup);
     assert!(hand.ctl.cwnd >= 300, "{}", hand.ctl.cwnd);
+    // The time of that ProbeRTT has passed, which means nothing in Startup.
+    hand.conn.now_us += 1_000_000;
+    (hand.conn.app_limited, hand.ctl.cwnd) = (1, 50);
+    hand.event(EventKind::TxStart, 0);
+    assert_eq!(hand.ctl.cwnd, 50);
 }
 
 #[test]
@@ -905,6 +915,7 @@ fn a_timeout_keeps_the_window_of_before_as_the_bound_to_cut_from() {
     bounded.round();
     let bound = shortterm(&bounded).1;
     assert!(bound < INFINITE);
+    bounded.ctl.cwnd = 5;
     bounded.event(EventKind::State, CaState::Loss as u32);
     assert_eq!(shortterm(&bounded).1, bound, "one that there is stays");
 }
@@ -1095,6 +1106,55 @@ fn what_probe_rtt_sent_is_application_limited_until_it_is_delivered() {
             longterm(&hand) == INFINITE,
             is_limited,
             "{sent_at}: {from} to {until}"
+        );
+    }
+}
+
+#[test]
+fn an_application_limited_ack_at_a_settled_window_changes_nothing() {
+    // bbr_run_fast_path(): try_fast_path, which a window at its target sets, in Startup too; not where
+    // loss came in this round.
+    let extra_after = |cwnd: u32, fills: bool, is_app_limited: u8, delivered: i32, loses: bool| {
+        let count = if fills { 3 } else { 255 };
+        let mut hand = wide(
+            "bbr3-linux",
+            &[("full_bw_count", count), ("extra_acked_gain", 1)],
+        );
+        if fills {
+            hand.until(Phase::Cruise);
+        }
+        hand.round();
+        let before = hand.cc.info().extra_acked;
+        hand.ctl.cwnd = cwnd;
+        with_ack(&mut hand, |ack| {
+            (ack.delivered, ack.acked_sacked) = (100, 1)
+        });
+        if loses {
+            hand.mark_lost(1000, 1, false);
+        }
+        hand.ctl.cwnd = 1000;
+        let until = hand.conn.delivered;
+        with_ack(&mut hand, |ack| {
+            (ack.delivered, ack.is_app_limited, ack.acked_sacked) =
+                (delivered, is_app_limited, 900);
+            ack.prior_delivered = until - 1;
+        });
+        hand.cc.info().extra_acked > before
+    };
+    // Behind Startup the target is 201 packets; a window that grows towards it is not settled.
+    for (cwnd, fills, is_app_limited, delivered, loses, learns) in [
+        (250, true, 1, 50, false, false),
+        (150, true, 1, 50, false, true),
+        (250, true, 0, 50, false, true),
+        (250, true, 1, 100, false, true),
+        (250, true, 1, 50, true, true),
+        (450, false, 1, 50, false, false),
+        (150, false, 1, 50, false, true),
+    ] {
+        let seen = extra_after(cwnd, fills, is_app_limited, delivered, loses);
+        assert_eq!(
+            seen, learns,
+            "{cwnd} {fills} {is_app_limited} {delivered} {loses}"
         );
     }
 }
