@@ -7,6 +7,8 @@
 mod delayed_acks_by_hand;
 mod facts_by_hand;
 mod frto_by_hand;
+mod marks_by_hand;
+mod pacing_by_hand;
 mod prr_by_hand;
 mod rack_by_hand;
 mod reader;
@@ -14,3 +16,5 @@ mod rtt_by_hand;
 mod script;
 mod tlp_by_hand;
 mod undo_by_hand;
+mod window_by_hand;
+mod writes_by_hand;

@@ -1,0 +1,175 @@
+//! ECN: RFC 3168, tcp_enter_cwr() and tcp_ecn_rcv_ecn_echo(); accurate ECN's counts (RFC 9768).
+
+use fullpipe_tcp::{Data, EcnFeedback};
+
+use super::reader::{data, Reader, Terms};
+use super::script::{ack, sack, Cwr, Open, Recovery, Script, Setup, MS};
+
+fn flow(feedback: EcnFeedback) -> Script {
+    Script::started(Setup {
+        ecn: Some(feedback),
+        ..Setup::default()
+    })
+}
+
+#[test]
+fn cwr_is_set_on_the_first_new_packet_after_the_reduction_only() {
+    // RFC 3168 section 6.1.2.
+    let mut script = flow(EcnFeedback::Latched);
+    script.at(40 * MS).takes(ack(1).marks(1));
+    let packets = script.packets();
+    assert_eq!(
+        (packets[0].number, packets[0].cwr, packets[0].ect),
+        (10, true, true)
+    );
+    script.takes(ack(3).marks(1));
+    assert!(script.packets().iter().all(|packet| !packet.cwr));
+    assert_eq!((script.state(), script.ssthresh()), (Cwr, Some(5)));
+    assert_eq!(script.events(), ["cwr"]);
+}
+
+#[test]
+fn a_retransmission_carries_neither_cwr_nor_ect() {
+    // RFC 3168 section 6.1.5.
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        ecn: Some(EcnFeedback::Latched),
+        ..Setup::default()
+    });
+    script.at(40 * MS).takes(sack(0, [(1, 4)]));
+    let packets = script.packets();
+    assert_eq!(
+        packets
+            .iter()
+            .map(|packet| (packet.number, packet.cwr, packet.ect))
+            .collect::<Vec<_>>(),
+        [(0, false, false), (20, true, true)]
+    );
+    assert_eq!(script.state(), Recovery);
+}
+
+#[test]
+fn accurate_ecn_sets_no_cwr() {
+    let mut script = flow(EcnFeedback::Accurate);
+    script.at(40 * MS).takes(ack(1).marks(1));
+    assert_eq!(script.state(), Cwr);
+    assert!(script.packets().iter().all(|packet| !packet.cwr));
+}
+
+#[test]
+fn marked_packets_are_those_that_an_ack_with_ece_delivers() {
+    let mut script = flow(EcnFeedback::Latched);
+    script.at(40 * MS).takes(ack(2).marks(1));
+    assert_eq!(script.delivered(), (3, 2));
+    script.takes(ack(5));
+    assert_eq!(script.delivered(), (6, 2));
+    script.takes(sack(5, [(6, 8)]).marks(1));
+    assert_eq!(script.delivered(), (8, 4));
+}
+
+#[test]
+fn accurate_counts_are_differences_modulo_256() {
+    let mut script = flow(EcnFeedback::Accurate);
+    script.at(40 * MS).takes(ack(2).marks(2));
+    assert_eq!(script.delivered().1, 2);
+    script.takes(ack(4).marks(2));
+    assert_eq!(script.delivered().1, 2);
+    script.takes(ack(5).marks(250));
+    script.takes(ack(6).marks(1));
+    assert_eq!(script.delivered().1, 250 + 7);
+    // An ACK that was overtaken says nothing: 1 is the newest count.
+    script.takes(sack(6, [(7, 8)]).marks(0).sent(15 * MS));
+    assert_eq!(script.delivered().1, 257);
+    script.takes(ack(8).marks(3));
+    assert_eq!(script.delivered().1, 259);
+}
+
+#[test]
+fn a_mark_ends_an_undo() {
+    // tcp_fastretrans_alert(): FLAG_ECE sets prior_ssthresh to 0.
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        ecn: Some(EcnFeedback::Latched),
+        ..Setup::default()
+    });
+    script.at(40 * MS).gets(sack(0, [(1, 4)]));
+    script.at(41 * MS).gets(sack(0, [(1, 5)]).marks(1));
+    script.at(42 * MS).gets(ack(20).echo(0));
+    assert_eq!(script.ssthresh(), Some(10));
+    assert_eq!(script.state(), Open);
+}
+
+#[test]
+fn a_receiver_echoes_a_mark_until_cwr_comes() {
+    let marked = |number| Data {
+        ce: true,
+        ..data(number)
+    };
+    let cwr = |number| Data {
+        cwr: true,
+        ..data(number)
+    };
+    let mut reader = Reader::new(Terms::default());
+    let mut echo = |packet| {
+        reader.gets(packet);
+        reader.last().marks
+    };
+    assert_eq!([echo(data(0)), echo(marked(1)), echo(data(2))], [0, 1, 1]);
+    assert_eq!([echo(cwr(3)), echo(data(4))], [0, 0]);
+    let both = Data {
+        cwr: true,
+        ..marked(5)
+    };
+    assert_eq!([echo(both), echo(data(6))], [1, 1]);
+}
+
+#[test]
+fn an_accurate_receiver_counts_every_mark_and_reports_every_second_at_once() {
+    // RFC 9768 section 3.2.2.5.1.
+    let mut reader = Reader::settled(
+        Terms {
+            feedback: EcnFeedback::Accurate,
+            ..Terms::default()
+        },
+        20,
+    );
+    let marked = |number| Data {
+        ce: true,
+        ..data(number)
+    };
+    reader.at(20 * MS);
+    // The first mark at once; the second one waits, and goes with the packet after it.
+    assert_eq!(reader.gets(marked(20)), "21");
+    assert_eq!(reader.last().marks, 1);
+    assert_eq!(reader.gets(marked(21)), "");
+    assert_eq!(reader.gets(data(22)), "23");
+    assert_eq!(reader.last().marks, 2);
+    assert_eq!(reader.gets(data(23)), "");
+    assert_eq!(reader.gets(marked(24)), "25");
+    assert_eq!(reader.last().marks, 3);
+}
+
+#[test]
+fn a_dctcp_receiver_separates_marked_from_unmarked_packets() {
+    // RFC 8257 section 3.2, figure 1: the ACK of what came before has the old ECE.
+    let mut reader = Reader::settled(
+        Terms {
+            feedback: EcnFeedback::EachPacket,
+            ..Terms::default()
+        },
+        20,
+    );
+    let marked = |number| Data {
+        ce: true,
+        ..data(number)
+    };
+    reader.at(20 * MS);
+    assert_eq!(reader.gets(data(20)), "");
+    assert_eq!(reader.gets(marked(21)), "21, 22");
+    assert_eq!(reader.last().marks, 1);
+    assert_eq!(reader.gets(marked(22)), "");
+    assert_eq!(reader.gets(marked(23)), "24");
+    // Nothing waits: the change is reported with the packet itself.
+    assert_eq!(reader.gets(data(24)), "25");
+    assert_eq!(reader.last().marks, 0);
+}

@@ -1,0 +1,219 @@
+//! When a window may grow, and when an unused one shrinks: tcp_is_cwnd_limited(), tcp_cwnd_validate(),
+//! tcp_cwnd_application_limited(), tcp_cwnd_restart() (RFC 2861), tcp_update_pacing_rate().
+
+use fullpipe_cc::EventKind;
+use fullpipe_tcp::Established;
+
+use super::script::{ack, Open, Script, Setup, MS, MSS, WITNESS};
+
+const INFINITE: u32 = 0x7fff_ffff;
+
+fn application(cwnd: u32) -> Script {
+    Script::new(Setup {
+        cwnd,
+        is_written: true,
+        ..Setup::default()
+    })
+}
+
+#[test]
+fn in_slow_start_a_window_grows_if_more_than_half_of_it_was_used() {
+    // tcp_is_cwnd_limited(): snd_cwnd < 2 * max_packets_out.
+    for (packets, grown) in [(5, 10), (6, 16), (10, 20)] {
+        let mut script = application(10);
+        script.writes(packets);
+        script.at(40 * MS).gets(ack(packets));
+        assert_eq!(script.cwnd(), grown, "{packets}");
+    }
+}
+
+#[test]
+fn in_congestion_avoidance_a_window_grows_only_if_it_was_full() {
+    for (packets, grown) in [(9, 10), (10, 11)] {
+        let mut script = application(10);
+        script.sets_window(10, 10);
+        script.writes(packets);
+        script.at(40 * MS).gets(ack(packets));
+        assert_eq!(script.cwnd(), grown, "{packets}");
+    }
+}
+
+#[test]
+fn a_window_that_was_full_counts_as_full_until_its_flight_is_acknowledged() {
+    // tp->cwnd_usage_seq.
+    let mut script = application(10);
+    script.sets_window(10, 10);
+    script.writes(10);
+    script.at(40 * MS).gets(ack(5));
+    // Less is sent from now on. The window of ten is acknowledged with packet 9: 5 + 5 packets add one.
+    script.writes(2);
+    script.at(41 * MS).gets(ack(10));
+    assert_eq!(script.cwnd(), 11);
+    script.writes(2);
+    script.at(80 * MS).gets(ack(12));
+    script.writes(2);
+    for next in [14, 16, 18, 20, 22] {
+        let at_ns = script.now() + 40 * MS;
+        script.at(at_ns).gets(ack(next));
+        script.writes(2);
+    }
+    assert_eq!(script.cwnd(), 11);
+}
+
+#[test]
+fn an_idle_connection_halves_its_window_for_each_timeout_but_keeps_the_initial_one() {
+    // tcp_cwnd_restart(); the timeout is 240 ms.
+    for (idle_ms, window) in [
+        (239, 80),
+        (241, 40),
+        (480, 40),
+        (481, 20),
+        (721, 10),
+        (5_000, 10),
+    ] {
+        let mut script = application(10);
+        script.writes(1);
+        script.at(40 * MS).gets(ack(1));
+        script.sets_window(80, 12);
+        script.at(idle_ms * MS).writes(1);
+        assert_eq!(script.cwnd(), window, "{idle_ms}");
+        // Three quarters of the window before: 40 + 20.
+        let ssthresh = if window == 80 { 12 } else { 60 };
+        assert_eq!(script.ssthresh(), Some(ssthresh), "{idle_ms}");
+    }
+}
+
+#[test]
+fn a_window_below_the_initial_one_is_kept_when_idle() {
+    let mut script = application(10);
+    script.writes(1);
+    script.at(40 * MS).gets(ack(1));
+    script.sets_window(7, 12);
+    script.at(5_000 * MS).writes(1);
+    assert_eq!(script.cwnd(), 7);
+}
+
+#[test]
+fn an_algorithm_is_told_of_a_restart() {
+    let mut script = Script::new(Setup {
+        cc: WITNESS,
+        is_written: true,
+        ..Setup::default()
+    });
+    script.writes(1);
+    script.at(40 * MS).gets(ack(1));
+    script.forgets();
+    script.at(240 * MS).writes(1);
+    assert_eq!(script.told_events(EventKind::CwndRestart).len(), 0);
+    script.at(280 * MS).gets(ack(2));
+    script.at(481 * MS).writes(1);
+    assert_eq!(script.told_events(EventKind::CwndRestart).len(), 1);
+}
+
+#[test]
+fn a_window_of_which_less_is_used_for_a_timeout_moves_half_way_towards_that() {
+    // tcp_cwnd_application_limited(): (cwnd + max(used, initial)) / 2, and three quarters as ssthresh.
+    for (packets, windows) in [(4, [40, 25, 17]), (12, [40, 26, 19])] {
+        let mut script = application(10);
+        script.sets_window(40, 10);
+        let mut next = 0;
+        let mut seen = vec![];
+        for at_ms in [0, 250, 500] {
+            script.at(at_ms * MS).writes(packets);
+            seen.push(script.cwnd());
+            next += packets;
+            script.at((at_ms + 40) * MS).gets(ack(next));
+            // Keeps the connection from idling.
+            script.at((at_ms + 100) * MS).writes(packets);
+            next += packets;
+            script.at((at_ms + 140) * MS).gets(ack(next));
+        }
+        assert_eq!(seen, windows, "{packets}");
+        assert_eq!((script.ssthresh(), script.state()), (Some(30), Open));
+    }
+}
+
+#[test]
+fn the_hosts_pacing_rate_is_two_windows_an_rtt_in_slow_start_and_1_2_after() {
+    // tcp_update_pacing_rate(): 200 % while cwnd < ssthresh / 2.
+    for (cwnd, ssthresh, percent) in [
+        (10, INFINITE, 200),
+        (10, 22, 200),
+        (10, 21, 120),
+        (10, 10, 120),
+    ] {
+        let mut script = Script::new(Setup {
+            cc: WITNESS,
+            is_written: true,
+            fq: true,
+            ..Setup::default()
+        });
+        script.sets_window(cwnd, ssthresh);
+        script.writes(5);
+        script.at(40 * MS).gets(ack(1));
+        let window_bytes = u64::from(cwnd * MSS);
+        assert_eq!(
+            script.pacing_rate(),
+            Some(window_bytes * percent / 100 * 25),
+            "{ssthresh}"
+        );
+    }
+}
+
+#[test]
+fn what_is_in_flight_counts_if_it_exceeds_the_window() {
+    let mut script = Script::new(Setup {
+        cc: WITNESS,
+        is_written: true,
+        fq: true,
+        pacing_shift: 2,
+        ..Setup::default()
+    });
+    script.writes(10);
+    script.sets_window(4, INFINITE);
+    script.at(40 * MS).takes(ack(1));
+    assert_eq!(script.pacing_rate(), Some(2 * 25 * 9 * u64::from(MSS)));
+}
+
+#[test]
+fn a_connection_that_is_not_paced_has_no_rate() {
+    assert_eq!(Script::started(Setup::default()).pacing_rate(), None);
+}
+
+#[test]
+fn a_handshakes_retransmissions_and_timeouts_are_the_connections() {
+    let established = Established {
+        rtt_ns: 40 * MS,
+        window_bytes: 1 << 30,
+        retransmissions: 3,
+        timeouts: 2,
+        has_window_of_one: true,
+        ..Established::default()
+    };
+    let mut script = Script::established(Setup::default(), established);
+    let totals = script.totals();
+    assert_eq!((totals.packets_retransmitted, totals.timeouts), (3, 2));
+    assert_eq!(script.events(), ["rto", "rto"]);
+    assert_eq!((script.cwnd(), script.sends().as_str()), (1, "0"));
+    // The handshake counts as a delivered packet.
+    assert_eq!(script.delivered(), (1, 0));
+    assert_eq!(script.min_rtt_us(), Some(40_000));
+}
+
+#[test]
+fn the_peers_window_bounds_what_is_sent_beyond_what_it_acknowledged() {
+    let mss = u64::from(MSS);
+    let mut script = Script::new(Setup {
+        window_bytes: 4 * mss - 1,
+        ..Setup::default()
+    });
+    assert_eq!(script.sends(), "0 1 2");
+    // The window closes by what is acknowledged: a smaller one in the next ACK counts.
+    script.at(40 * MS);
+    assert_eq!(script.gets(ack(2).window(2 * mss)), "3");
+    // An ACK of the same packet may only enlarge it, or close it.
+    assert_eq!(script.gets(ack(2).window(mss)), "");
+    assert_eq!(script.gets(ack(2).window(4 * mss)), "4 5");
+    assert_eq!(script.gets(ack(2).window(0)), "");
+    assert_eq!(script.gets(ack(3).window(0)), "");
+}

@@ -1,0 +1,199 @@
+//! What an application writes, and what becomes of it: packets that writes leave short, the FIN, and the
+//! socket's memory (tcp_sendmsg_locked(), tcp_send_fin(), sk_stream_write_space()).
+
+use super::script::{ack, Script, Setup, MS, MSS};
+
+const FULL: u64 = MSS as u64;
+
+fn application(cwnd: u32) -> Script {
+    Script::new(Setup {
+        cwnd,
+        is_written: true,
+        ..Setup::default()
+    })
+}
+
+/// Number, payload, PSH and FIN of what may be sent now.
+fn sent(script: &mut Script) -> Vec<(u32, u32, bool, bool)> {
+    let packets = script.packets();
+    packets
+        .iter()
+        .map(|packet| (packet.number, packet.payload_bytes, packet.push, packet.fin))
+        .collect()
+}
+
+#[test]
+fn bytes_fill_a_short_packet_that_is_not_sent_yet() {
+    let mut script = application(1);
+    script.writes(1);
+    // The window is full: 100 bytes wait, and 1400 more fill them up to 1448 and leave 52.
+    script.writes_bytes(100);
+    assert_eq!(script.sender().unsent_bytes(), 100);
+    script.writes_bytes(1_400);
+    assert_eq!(script.sender().unsent_bytes(), 1_500);
+    assert_eq!(script.sender().written_bytes(), FULL + 1_500);
+    script.sets_window(10, 10);
+    let payloads: Vec<(u32, u32)> = sent(&mut script).iter().map(|one| (one.0, one.1)).collect();
+    assert_eq!(payloads, [(1, 1_448), (2, 52)]);
+}
+
+#[test]
+fn bytes_after_a_short_packet_that_was_sent_begin_another() {
+    let mut script = application(10);
+    script.writes_bytes(100);
+    let first: Vec<u32> = sent(&mut script).iter().map(|one| one.1).collect();
+    script.writes_bytes(1_500);
+    let second: Vec<u32> = sent(&mut script).iter().map(|one| one.1).collect();
+    assert_eq!((first, second), (vec![100], vec![1_448, 52]));
+    let sender = script.sender();
+    assert_eq!(sender.written_bytes(), 1_600);
+    let before: Vec<u64> = (0..4).map(|number| sender.bytes_before(number)).collect();
+    assert_eq!(before, [0, 100, 1_548, 1_600]);
+    script.at(40 * MS).gets(ack(2));
+    assert_eq!(script.sender().acked_bytes(), 1_548);
+    assert!(!script.sender().is_drained());
+    script.gets(ack(3));
+    assert!(script.sender().is_drained());
+}
+
+#[test]
+fn a_write_that_just_fills_a_short_packet_leaves_none() {
+    let mut script = application(1);
+    script.writes(1);
+    script.writes_bytes(100);
+    script.writes_bytes(1_348);
+    script.writes_bytes(10);
+    script.sets_window(10, 10);
+    let payloads: Vec<u32> = sent(&mut script).iter().map(|one| one.1).collect();
+    assert_eq!(payloads, [1_448, 10]);
+}
+
+#[test]
+fn the_last_bytes_carry_the_fin_if_they_wait_and_else_it_goes_alone() {
+    // tcp_send_fin() appends it to what waits in the write queue.
+    let mut script = application(2);
+    script.writes_last(3 * FULL + 7);
+    assert_eq!(
+        sent(&mut script),
+        [(0, MSS, false, false), (1, MSS, false, false)]
+    );
+    script.at(40 * MS).takes(ack(2));
+    assert_eq!(
+        sent(&mut script),
+        [(2, MSS, false, false), (3, 7, true, true)]
+    );
+    // The FIN counts as one byte of the sequence space.
+    let sender = script.sender();
+    let at: Vec<u64> = (2..5).map(|number| sender.sequence_bytes(number)).collect();
+    assert_eq!(at, [2 * FULL, 3 * FULL, 3 * FULL + 8]);
+    script.at(80 * MS).takes(ack(4));
+    let sender = script.sender();
+    assert_eq!(
+        (sender.acked_bytes(), sender.is_finished()),
+        (3 * FULL + 7, true)
+    );
+    assert!(!sender.is_closed(), "the peer has not closed");
+    script.takes(ack(4).fin());
+    assert!(script.sender().is_closed());
+
+    // The window takes all: everything is sent before the application closes.
+    let mut script = application(10);
+    script.writes_last(FULL + 7);
+    assert_eq!(
+        sent(&mut script),
+        [
+            (0, MSS, false, false),
+            (1, 7, true, false),
+            (2, 0, false, true)
+        ]
+    );
+    let sender = script.sender();
+    let at: Vec<u64> = (1..4).map(|number| sender.sequence_bytes(number)).collect();
+    assert_eq!(at, [FULL, FULL + 7, FULL + 8]);
+    script.at(40 * MS).takes(ack(2));
+    let sender = script.sender();
+    assert_eq!(
+        (sender.acked_bytes(), sender.is_finished()),
+        (FULL + 7, true)
+    );
+    script.takes(ack(2).fin());
+    assert!(
+        !script.sender().is_closed(),
+        "this side's FIN is not acknowledged"
+    );
+    script.takes(ack(3).fin());
+    assert!(script.sender().is_closed());
+    // A FIN is no packet with data.
+    assert_eq!(script.totals().packets_sent, 2);
+}
+
+#[test]
+fn the_window_decides_about_the_fin_with_what_is_in_flight() {
+    // Of a window of 3 one packet is in flight: two fit, three do not.
+    for (packets, fin_alone) in [(2, true), (3, false)] {
+        let mut script = application(3);
+        script.writes(1);
+        script.writes_last(packets * FULL);
+        sent(&mut script);
+        script.at(40 * MS).takes(ack(1));
+        let rest = sent(&mut script);
+        assert_eq!(
+            rest.last().map(|one| (one.1 == 0, one.3)),
+            Some((fin_alone, true))
+        );
+    }
+}
+
+#[test]
+fn a_stream_that_ends_sends_what_was_written_and_its_fin() {
+    let mut script = application(4);
+    script.writes(2);
+    script.stop();
+    assert_eq!(sent(&mut script), [(2, 0, false, true)]);
+    // With data that wait the last one carries it.
+    let mut script = application(1);
+    script.writes(3);
+    script.stop();
+    script.at(40 * MS).takes(ack(1));
+    assert_eq!(
+        sent(&mut script),
+        [(1, MSS, false, false), (2, MSS, true, true)]
+    );
+}
+
+#[test]
+fn an_unlimited_application_that_pauses_leaves_nothing_half_written() {
+    let mut script = application(4);
+    script.set_unlimited(true);
+    assert_eq!(script.sends(), "0 1 2 3");
+    script.set_unlimited(false);
+    let written = script.sender().written_bytes();
+    assert_eq!(written % FULL, 0);
+    let mut next = 4;
+    for round in 1..100 {
+        script.at(round * 40 * MS);
+        let sent = script.gets(ack(next));
+        if sent.is_empty() {
+            break;
+        }
+        next = 1 + sent.rsplit(' ').next().unwrap().parse::<u32>().unwrap();
+    }
+    assert_eq!(u64::from(next) * FULL, written);
+    assert!(script.sender().is_drained());
+}
+
+#[test]
+fn unsent_data_stay_below_notsent_lowat_and_one_buffer() {
+    // TCP_NOTSENT_LOWAT is checked when a buffer is started: bursts of one packet make buffers of one.
+    let mut script = Script::new(Setup {
+        notsent_lowat_bytes: Some(5 * FULL),
+        ..Setup::default()
+    });
+    assert_eq!(script.sends(), "0 1 2 3 4 5 6 7 8 9");
+    let mut setup_windows = vec![];
+    for next in 1..4 {
+        script.at(40 * MS + u64::from(next) * MS).gets(ack(next));
+        setup_windows.push(script.cwnd());
+    }
+    assert_eq!(setup_windows, [11, 12, 13]);
+}
