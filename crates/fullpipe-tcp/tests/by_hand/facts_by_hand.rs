@@ -4,7 +4,7 @@
 use fullpipe_cc::EventKind;
 use fullpipe_plan::CcFacts;
 
-use super::script::{ack, sack, Script, Setup, MS, MSS, OWNER, US, WITNESS};
+use super::script::{ack, dsack, sack, Script, Setup, MS, MSS, OWNER, US, WITNESS};
 
 fn owner(cwnd: u32) -> Script {
     Script::started(Setup {
@@ -268,4 +268,62 @@ fn a_timeout_is_told_once_an_episode() {
     script.times_out();
     assert_eq!(script.told_events(EventKind::Rto).len(), 0);
     assert_eq!(script.ssthresh(), Some(5));
+}
+
+#[test]
+fn an_ack_of_a_short_packet_with_sacked_ones_before_is_not_late() {
+    // tcp_clean_rtx_queue(): prior_sacked is 0. ECN keeps the ACK off the fast path.
+    for (has_sack, is_delayed) in [(false, 1), (true, 0)] {
+        let mut script = Script::new(Setup {
+            cc: OWNER,
+            is_written: true,
+            ecn: Some(fullpipe_tcp::EcnFeedback::Latched),
+            ..Setup::default()
+        });
+        script.writes_last(100);
+        script.sends();
+        if has_sack {
+            script.at(39 * MS).takes(sack(0, [(1, 2)]).echo(0));
+        }
+        script.at(40 * MS).takes(ack(1).echo(0));
+        assert_eq!(script.told().1.is_ack_delayed, is_delayed);
+    }
+}
+
+#[test]
+fn a_dsack_of_a_packet_that_was_sent_once_shows_no_reordering() {
+    // tcp_sacktag_one(), DSACK: only of a packet that is SACKed and was retransmitted.
+    let mut script = owner(20);
+    script.at(40 * MS);
+    assert_eq!(&script.gets(sack(0, [(1, 12)]))[..2], "0r");
+    script
+        .at(41 * MS)
+        .takes(dsack(0, [(2, 3), (1, 12)]).echo(0));
+    assert_eq!(script.told().0.reordering, 3);
+}
+
+#[test]
+fn googles_kernel_tells_of_each_loss_with_the_packets_age_and_flight() {
+    let mut script = owner(20);
+    script.forgets();
+    script.at(44 * MS).takes(sack(0, [(2, 5)]).echo(0));
+    let told = script.told_events(EventKind::Lost);
+    let said: Vec<(u32, u32, u32)> = told
+        .iter()
+        .map(|(conn, event)| (event.value, event.packets, conn.lost_age_us))
+        .collect();
+    // One and two packets were in flight with them, one and two were lost since they were sent.
+    assert_eq!(said, [(1, 1, 44_000), (2, 2, 44_000)]);
+}
+
+#[test]
+fn unsent_data_stay_below_notsent_lowat() {
+    // tcp_stream_memory_free(): no buffer is started at the limit. Buffers are of one packet here.
+    let mut script = Script::started(Setup {
+        cc: OWNER,
+        notsent_lowat_bytes: Some(5 * u64::from(MSS)),
+        ..Setup::default()
+    });
+    script.at(40 * MS).takes(ack(1).echo(0));
+    assert_eq!(script.told().0.unsent_packets, 5);
 }

@@ -173,3 +173,33 @@ fn a_dctcp_receiver_separates_marked_from_unmarked_packets() {
     assert_eq!(reader.gets(data(24)), "25");
     assert_eq!(reader.last().marks, 0);
 }
+
+#[test]
+fn a_mark_on_an_ack_of_nothing_reduces_no_window() {
+    // tcp_ack(), no_queue: tcp_fastretrans_alert() runs for a DSACK only.
+    let mut script = Script::new(Setup {
+        ecn: Some(EcnFeedback::Latched),
+        is_written: true,
+        ..Setup::default()
+    });
+    script.writes(4);
+    script.at(40 * MS).gets(ack(4));
+    script.at(41 * MS).gets(ack(4).marks(1));
+    assert_eq!((script.state(), script.ssthresh()), (Open, None));
+}
+
+#[test]
+fn accurate_ecn_is_used_if_it_was_agreed_on() {
+    for (ecn, is_accurate) in [
+        (None, false),
+        (Some(EcnFeedback::Latched), false),
+        (Some(EcnFeedback::Accurate), true),
+    ] {
+        let setup = Setup {
+            ecn,
+            ..Setup::default()
+        };
+        let script = Script::new(setup);
+        assert_eq!(script.sender().has_accurate_ecn(), is_accurate);
+    }
+}

@@ -163,3 +163,18 @@ fn an_ecn_reduction_follows_the_same_rule_and_ends_beyond_its_flight() {
     script.at(80 * MS).gets(ack(11));
     assert_eq!((script.state(), script.cwnd()), (Open, 5));
 }
+
+#[test]
+fn a_buffer_is_sent_again_only_as_far_as_the_window_allows() {
+    // tcp_xmit_retransmit_queue(): 1 of 8 packets is in flight, and ssthresh is 4. The second buffer of two
+    // packets has room for one.
+    let mut script = Script::started(Setup {
+        cwnd: 8,
+        burst_packets: 2,
+        ..Setup::default()
+    });
+    script.at(40 * MS);
+    assert_eq!(script.gets(sack(0, [(4, 7)])), "0r 1r 2r");
+    // The first packet was among them: its timeout begins.
+    assert_eq!(script.exact_timer(), 280 * MS);
+}

@@ -230,3 +230,12 @@ fn an_ack_faster_than_the_least_rtt_is_not_of_the_retransmission() {
         assert_eq!(script.lost(), lost, "{after_us}");
     }
 }
+
+#[test]
+fn an_ack_that_delivers_nothing_examines_nothing() {
+    // tcp_rack_mark_lost(): only if rack.advanced. Packet 0 is overdue from 50 ms on, its timer expires later.
+    let mut script = sent_at(&[0, 6_000]);
+    script.at(46 * MS).gets(sack(0, [(1, 2)]));
+    script.at(51 * MS).gets(sack(0, [(1, 2)]));
+    assert_eq!((script.state(), script.lost()), (Disorder, 0));
+}

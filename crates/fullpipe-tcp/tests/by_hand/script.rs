@@ -257,6 +257,13 @@ impl Script {
     }
 
     pub(crate) fn established(setup: Setup, established: Established) -> Self {
+        let mut script = Self::unestablished(setup);
+        script.sender.establish(START, &established);
+        script
+    }
+
+    /// A connection whose handshake is not done.
+    pub(crate) fn unestablished(setup: Setup) -> Self {
         let notes = Notes::default();
         let cc = controller(&setup, &notes);
         let config = SenderConfig {
@@ -284,16 +291,19 @@ impl Script {
             amount_bytes: setup.amount_bytes,
             written_by_application: setup.is_written,
         };
-        let mut sender = Sender::new(config, cc);
-        sender.establish(START, &established);
         Self {
-            sender,
+            sender: Sender::new(config, cc),
             now_ns: START,
             rtt_ns: setup.rtt_ns,
             window_bytes: setup.window_bytes,
             out: Vec::new(),
             notes,
         }
+    }
+
+    /// The SYN is sent again.
+    pub(crate) fn syn_times_out(&mut self) {
+        self.sender.syn_timed_out();
     }
 
     /// A connection that has sent what its first window allows.

@@ -172,3 +172,24 @@ fn an_algorithm_is_told_that_a_probe_repaired_a_loss() {
     assert_eq!(script.told().1.is_probe_answer, 0);
     assert_eq!(script.told_events(EventKind::TlpRecovery).len(), 1);
 }
+
+#[test]
+fn a_timeout_ends_the_episode_of_a_probe() {
+    // tcp_enter_loss(): tlp_high_seq = 0. The ACK of three originals undoes the timeout (F-RTO), and later
+    // ones do not take the probe for a repair.
+    let (mut script, _) = probed();
+    let (at_ns, _) = script.times_out();
+    script.at(at_ns + 40 * MS).gets(ack(4).echo(at_ns));
+    script.writes(2);
+    script.at(at_ns + 80 * MS).gets(ack(5));
+    assert_eq!((script.undos(), script.ssthresh()), (1, None));
+    assert!(!script.events().contains(&"cwr"));
+}
+
+#[test]
+fn an_attempt_to_send_that_the_window_forbids_moves_no_timer() {
+    let mut script = Script::started(Setup::default());
+    assert_eq!(script.exact_timer(), 82 * MS);
+    assert_eq!(script.at(20 * MS).sends(), "");
+    assert_eq!(script.exact_timer(), 82 * MS);
+}

@@ -142,3 +142,32 @@ fn a_loss_reported_with_an_ecn_mark_is_not_undone() {
     assert_eq!(script.ssthresh(), Some(10));
     assert!(script.cwnd() < 20, "{}", script.cwnd());
 }
+
+#[test]
+fn a_dsack_of_more_packets_than_were_sent_again_counts_all_of_those() {
+    // tcp_check_dsack(): undo_retrans falls to 0 and not below.
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        ..Setup::default()
+    });
+    script.at(40 * MS);
+    assert_eq!(script.gets(sack(0, [(3, 9)])), "0r 1r 2r");
+    script.at(80 * MS).gets(ack(20).echo(40 * MS));
+    script.gets(dsack(20, [(0, 2)]).echo(40 * MS));
+    assert_eq!(script.undos(), 0);
+    script.gets(dsack(20, [(2, 3)]).echo(40 * MS));
+    assert_eq!(script.undos(), 1);
+}
+
+#[test]
+fn a_recovery_that_sent_nothing_again_is_undone() {
+    // tcp_packet_delayed(): retrans_stamp is 0. The host was busy and did not send.
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        ..Setup::default()
+    });
+    script.at(40 * MS).takes(sack(0, [(1, 4)]));
+    assert_eq!(script.state(), Recovery);
+    script.at(41 * MS).takes(ack(20).echo(41 * MS));
+    assert_eq!((script.state(), script.undos()), (Open, 1));
+}

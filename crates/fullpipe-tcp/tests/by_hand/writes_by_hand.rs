@@ -197,3 +197,25 @@ fn unsent_data_stay_below_notsent_lowat_and_one_buffer() {
     }
     assert_eq!(setup_windows, [11, 12, 13]);
 }
+
+#[test]
+fn a_flow_of_less_than_a_packet_is_one_short_packet() {
+    let mut script = Script::new(Setup {
+        amount_bytes: Some(100),
+        ..Setup::default()
+    });
+    assert_eq!(
+        sent(&mut script),
+        [(0, 100, true, false), (1, 0, false, true)]
+    );
+}
+
+#[test]
+fn nothing_is_sent_before_the_handshake_is_done() {
+    let mut script = Script::unestablished(Setup::default());
+    assert_eq!(script.sends(), "");
+    script.syn_times_out();
+    script.syn_times_out();
+    let totals = script.totals();
+    assert_eq!((totals.packets_retransmitted, totals.timeouts), (2, 2));
+}

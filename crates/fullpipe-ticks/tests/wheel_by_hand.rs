@@ -1,0 +1,48 @@
+//! calc_wheel_index() of kernel/time/timer.c at HZ=250: a timer fires with the bucket after the one in which
+//! it ends. Buckets are of 1, 8, 64 and 512 ticks, from waits of 63, 504 and 4032 ticks on (LVL_START()).
+
+use fullpipe_ticks::expires_ns;
+
+const TICK: u64 = 4_000_000;
+
+#[test]
+fn a_wait_is_rounded_up_to_ticks_and_counts_from_the_tick_it_begins_in() {
+    for (now_ns, wait_ns, ticks) in [
+        (0, 0, 1),
+        (0, 1, 2),
+        (0, TICK, 2),
+        (0, TICK + 1, 3),
+        (TICK - 1, TICK, 2),
+        (TICK, TICK, 3),
+        (10 * TICK, 62 * TICK, 73),
+    ] {
+        assert_eq!(
+            expires_ns(now_ns, wait_ns),
+            ticks * TICK,
+            "{now_ns} {wait_ns}"
+        );
+    }
+}
+
+#[test]
+fn long_waits_end_at_the_next_multiple_of_their_buckets() {
+    for (now, wait, ticks) in [
+        (0, 63, 64),
+        (1, 63, 72),
+        (0, 503, 504),
+        (1, 503, 512),
+        (0, 504, 512),
+        (8, 504, 576),
+        (0, 4_031, 4_032),
+        (0, 4_032, 4_096),
+        (64, 4_032, 4_608),
+        (0, 32_255, 32_256),
+        (0, 32_256, 32_768),
+    ] {
+        assert_eq!(
+            expires_ns(now * TICK, wait * TICK),
+            ticks * TICK,
+            "{now} {wait}"
+        );
+    }
+}
