@@ -259,3 +259,241 @@ fn ack_option_bytes(ack: &Ack) -> u32 {
         4 + 8 * u32::from(ack.count)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fullpipe_tcp::Block;
+
+    fn header(near: u16, far: u16, dscp: u8) -> IpHeader {
+        IpHeader::new(Hosts { near, far }, dscp)
+    }
+
+    fn packet(body: Body) -> InFlight {
+        InFlight {
+            flow_id: 7,
+            header: header(1, 2, 0),
+            body,
+        }
+    }
+
+    fn data(payload_bytes: u32) -> Data {
+        Data {
+            number: 5,
+            payload_bytes,
+            departs_ns: 0,
+            echo_ns: 0,
+            is_retransmission: false,
+            leads_burst: true,
+            cwr: false,
+            push: true,
+            fin: false,
+            ect: false,
+            l4s: false,
+            ce: false,
+        }
+    }
+
+    fn ack(count: u8, fin: bool) -> Ack {
+        Ack {
+            next: 9,
+            blocks: [Block { start: 11, end: 12 }; 3],
+            count,
+            dsack: false,
+            marks: 3,
+            fin,
+            window_bytes: 0,
+            echo_ns: 0,
+            sent_ns: 0,
+        }
+    }
+
+    #[test]
+    fn an_ip_header_holds_hosts_of_both_sides_the_dscp_and_the_direction() {
+        for (near, far, dscp) in [(0, 0, 0), (4095, 1, 46), (3, 4095, 63)] {
+            let forward = header(near, far, dscp);
+            let reverse = forward.with_direction(Direction::Reverse);
+            let (near, far) = (u32::from(near), 4096 + u32::from(far));
+            let hosts = |source, destination| HostPair {
+                source,
+                destination,
+            };
+            assert_eq!(forward.hosts(), hosts(near, far));
+            assert_eq!(reverse.hosts(), hosts(far, near));
+            let again = reverse.with_direction(Direction::Forward);
+            assert_eq!(again.hosts(), hosts(near, far));
+            for header in [forward, reverse, forward.sharing_flow_key()] {
+                assert_eq!(header.dscp(), dscp);
+                assert_eq!(header.without_dscp().dscp(), 0);
+                assert_eq!(header.without_dscp().hosts(), header.hosts());
+            }
+            // Hosts at the far end have even numbers, those at the near end odd ones.
+            assert_eq!(
+                forward.host_at_end(Direction::Forward),
+                2 * (far as usize - 4096)
+            );
+            assert_eq!(
+                forward.host_at_end(Direction::Reverse),
+                2 * near as usize + 1
+            );
+        }
+    }
+
+    #[test]
+    fn a_flow_that_shares_its_key_has_that_of_the_one_before() {
+        let mut packet = packet(Body::LastAck);
+        assert_eq!(packet.flow_key(), 7);
+        packet.header = packet.header.sharing_flow_key();
+        assert_eq!(packet.flow_key(), 6);
+    }
+
+    #[test]
+    fn packets_have_the_bytes_of_their_headers_options_and_payload() {
+        // Ethernet 14, IPv4 20, TCP 20 with timestamps 12; SACK: 2 of padding, 2, and 8 a block; SYN: MSS 4,
+        // SACK-permitted 2, window scale 3, of which timestamps fill 2 and padding 1; UDP 8; ICMP 8 and 56.
+        let syn = HandshakePacket::Syn {
+            sent_ns: 0,
+            ecn: true,
+        };
+        let syn_ack = HandshakePacket::SynAck {
+            sent_ns: 0,
+            echo_ns: 0,
+            ecn: false,
+            window_bytes: 0,
+        };
+        let third = HandshakePacket::Ack {
+            sent_ns: 0,
+            echo_ns: 0,
+            window_bytes: 0,
+        };
+        let opaque = Body::Opaque {
+            payload: 0,
+            bytes: 1200,
+            ecn: Ecn::Ect0,
+            is_data: true,
+        };
+        for (body, wire_bytes) in [
+            (Body::Data(data(1448)), 1514),
+            (Body::Data(data(0)), 66),
+            (Body::Ack(ack(0, false)), 66),
+            (Body::Ack(ack(1, false)), 78),
+            (Body::Ack(ack(3, false)), 94),
+            (Body::Handshake(syn), 74),
+            (Body::Handshake(syn_ack), 74),
+            (Body::Handshake(third), 66),
+            (Body::LastAck, 66),
+            (Body::Probe { row: 0 }, 98),
+            (
+                Body::Dns {
+                    page: 0,
+                    number: 0,
+                    bytes: 50,
+                },
+                92,
+            ),
+            (
+                Body::Datagram {
+                    row: 0,
+                    bytes: 1000,
+                },
+                1042,
+            ),
+            (opaque, 1242),
+        ] {
+            let packet = packet(body);
+            assert_eq!(packet.wire_bytes(), wire_bytes, "{body:?}");
+            assert_eq!(packet.memory_bytes(), wire_bytes + 790);
+        }
+    }
+
+    #[test]
+    fn kinds_of_packets_are_told_apart() {
+        let opaque = |is_data| Body::Opaque {
+            payload: 0,
+            bytes: 1,
+            ecn: Ecn::NotEct,
+            is_data,
+        };
+        // Data, control, of a connection.
+        for (body, expected) in [
+            (Body::Data(data(1)), (true, false, true)),
+            (Body::Data(data(0)), (false, true, true)),
+            (Body::Ack(ack(0, false)), (false, false, true)),
+            (Body::LastAck, (false, true, true)),
+            (Body::Probe { row: 0 }, (false, false, false)),
+            (
+                Body::Dns {
+                    page: 0,
+                    number: 0,
+                    bytes: 1,
+                },
+                (false, false, false),
+            ),
+            (Body::Datagram { row: 0, bytes: 1 }, (false, false, false)),
+            (opaque(true), (true, false, false)),
+            (opaque(false), (false, false, false)),
+        ] {
+            let kind = (body.is_data(), body.is_control(), body.is_of_connection());
+            assert_eq!(kind, expected, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn the_ecn_bits_are_those_of_the_sender_until_a_mark() {
+        for (ect, l4s, before, after) in [
+            (false, false, Ecn::NotEct, Ecn::NotEct),
+            (false, true, Ecn::NotEct, Ecn::NotEct),
+            (true, false, Ecn::Ect0, Ecn::Ce),
+            (true, true, Ecn::Ect1, Ecn::Ce),
+        ] {
+            let mut packet = packet(Body::Data(Data {
+                ect,
+                l4s,
+                ..data(1)
+            }));
+            assert_eq!((packet.ecn(), packet.ecn_capable()), (before, ect));
+            packet.mark_ce();
+            assert_eq!((packet.ecn(), packet.ecn_capable()), (after, ect));
+        }
+        let mut opaque = packet(Body::Opaque {
+            payload: 0,
+            bytes: 1,
+            ecn: Ecn::Ect0,
+            is_data: true,
+        });
+        assert!(opaque.ecn_capable());
+        opaque.mark_ce();
+        assert_eq!(opaque.ecn(), Ecn::Ce);
+        assert_eq!(packet(Body::LastAck).ecn(), Ecn::NotEct);
+        assert!(!packet(Body::LastAck).ecn_capable());
+    }
+
+    #[test]
+    fn an_ack_filter_sees_acks_without_a_fin_and_nothing_else() {
+        let seen = packet(Body::Ack(ack(2, false))).pure_ack().expect("an ACK");
+        assert_eq!((seen.next, seen.count, seen.ecn_flags), (9, 2, 3));
+        assert_eq!(seen.blocks[1], (11, 12));
+        assert!(packet(Body::Ack(ack(0, true))).pure_ack().is_none());
+        assert!(packet(Body::LastAck).pure_ack().is_none());
+    }
+
+    #[test]
+    fn only_data_behind_the_first_of_a_burst_follow_in_it() {
+        let behind = Data {
+            leads_burst: false,
+            ..data(1)
+        };
+        assert!(packet(Body::Data(behind)).follows_in_burst());
+        assert!(!packet(Body::Data(data(1))).follows_in_burst());
+        assert!(!packet(Body::LastAck).follows_in_burst());
+        let mut burst = packet(Body::Data(data(1)));
+        let first = burst.split_first(1);
+        let is_last = |packet: &InFlight| matches!(&packet.body, Body::Data(data) if data.push);
+        let number = |packet: &InFlight| match &packet.body {
+            Body::Data(data) => data.number,
+            _ => 0,
+        };
+        assert_eq!((number(&first), is_last(&first)), (5, false));
+        assert_eq!((number(&burst), is_last(&burst)), (6, true));
+    }
+}

@@ -56,3 +56,28 @@ impl Alarm {
         self.at_ns = NEVER_NS;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_deadline_gets_an_event_of_its_own_and_a_later_one_none() {
+        let (mut alarm, mut agenda) = (Alarm::default(), Agenda::default());
+        assert!(!alarm.is_set());
+        for at_ns in [50, 60, 50, 40] {
+            alarm.set(&mut agenda, at_ns, Event::Page(1));
+        }
+        assert!(alarm.is_set() && alarm.at_ns() == 40);
+        let mut rings = Vec::new();
+        while let Some((at_ns, _)) = agenda.next() {
+            rings.push((at_ns, alarm.rings(at_ns)));
+        }
+        // That of 50 was replaced.
+        assert_eq!(rings, [(40, true), (50, false)]);
+        assert!(!alarm.is_set());
+        alarm.set(&mut agenda, 70, Event::Page(1));
+        alarm.forget();
+        assert!(!alarm.rings(70) && !alarm.is_set());
+    }
+}
