@@ -134,18 +134,22 @@ test-all: test test-more test-web test-live test-quic test-cluster
 golden: $(VENV)/bin/fullpipe $(TOOLS)
 	$(PYTHON) tests/python/golden.py rewrite
 
-# Random scenarios for so long, such as `make swarm SECONDS=28800`, and then damaged input for about as
-# long again; `make test` has some hundred of each. Each time they are others. What fails is printed
-# with what repeats it.
+# Random scenarios for so long, such as `make swarm SECONDS=28800`, then damaged input for about as long
+# again, then the property tests; `make test` has some hundred cases of each, the same each time. Here
+# they are others each time. What fails is printed with what repeats it: of the property tests of Rust
+# PROPTEST_RNG_SEED, which is FIRST.
 SECONDS := 3600
 FIRST := $(shell date +%s)000
+DRAWN := $(shell grep -l '^from hypothesis' tests/python/test_*.py)
 swarm: build $(TOOLS)
 	status=0; \
 	$(PYTHON) tests/swarm/run.py --first $(FIRST) --seconds $(SECONDS) || status=1; \
-	FULLPIPE_FUZZ_EXAMPLES=$$(($(SECONDS) * 8)) \
-		$(PYTHON) -m pytest --numprocesses $$(nproc) tests/python/test_fuzz.py || status=1; \
+	FULLPIPE_DRAW_FREELY=1 FULLPIPE_FUZZ_EXAMPLES=$$(($(SECONDS) * 8)) \
+		$(PYTHON) -m pytest --numprocesses $$(nproc) $(DRAWN) || status=1; \
+	export PROPTEST_RNG_SEED=$(FIRST); \
 	PROPTEST_CASES=$$(($(SECONDS) * 50)) $(ALONE) \
 		cargo test --locked --quiet -p fullpipe-plan -p fullpipe-agent || status=1; \
+	$(ALONE) cargo test --locked --quiet -p fullpipe-cc -p fullpipe-net -p fullpipe-sim || status=1; \
 	exit $$status
 
 # Tests that need Ray, in an environment of their own: nothing else uses its 270 MB, so it is not in

@@ -1,5 +1,7 @@
-"""Which tests may run beside one another (pytest -n), and what they cost, skipped and tried again."""
+"""Which tests may run beside one another (pytest -n), how cases are drawn, and what tests cost,
+skipped and tried again."""
 
+import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -8,8 +10,17 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from fullpipe.engines.vm import retries
+
+#: Cases are the same in every run, so that a red run is a fault of the change; `make swarm` draws
+#: new ones. A slow machine changes nothing.
+settings.register_profile(
+    "fullpipe", derandomize="FULLPIPE_DRAW_FREELY" not in os.environ, database=None, deadline=None,
+    print_blob=True, suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+settings.load_profile("fullpipe")
 
 #: Files whose tests load congestion controls into this host's kernel, or watch it: on one worker.
 _HOST = {

@@ -1,8 +1,8 @@
 """Files from outside, damaged at random: each is read, or refused in one or two lines that name
 it. Anything else, a traceback above all, is a fault.
 
-`make test` tries the same examples each time; with FULLPIPE_FUZZ_EXAMPLES set, as by `make swarm`,
-they are new ones and as many, and hypothesis prints what repeats a failure.
+`make swarm` draws new examples (conftest.py), as many as FULLPIPE_FUZZ_EXAMPLES says; hypothesis
+prints what repeats a failure.
 """
 
 from __future__ import annotations
@@ -39,13 +39,8 @@ from generate import generate
 
 pytestmark = pytest.mark.slow
 
-_ASKED = os.environ.get("FULLPIPE_FUZZ_EXAMPLES")
 fuzz = settings(
-    max_examples=int(_ASKED or 150),
-    derandomize=_ASKED is None,
-    database=None,
-    deadline=None,
-    print_blob=True,
+    max_examples=int(os.environ.get("FULLPIPE_FUZZ_EXAMPLES", 150)),
     suppress_health_check=list(HealthCheck),
 )
 

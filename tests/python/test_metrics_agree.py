@@ -208,7 +208,7 @@ def full_trace(folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @example(full_trace(Path(FOLDER.name)))
 @given(scenarios(Path(FOLDER.name)))
 def test_every_road_gives_the_same_metrics_within_what_links_can_carry(

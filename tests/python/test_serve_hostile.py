@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
@@ -88,7 +88,7 @@ _BODY = (
 ).map(lambda body: json.dumps(body).encode())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(_BODY | st.binary(max_size=40))
 @example(b"[" * 60_000)
 @example(b'{"cell":' + b'{"rtt":' * 9000)

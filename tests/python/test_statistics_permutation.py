@@ -16,7 +16,7 @@ from fullpipe.statistics.permutation import least_p, mean_shift
 _FEW = st.lists(st.integers(-5, 5).map(float), min_size=3, max_size=5)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(_FEW, _FEW)
 def test_p_is_that_of_scipys_permutation_test(first: list[float], second: list[float]) -> None:
     def difference(one: np.ndarray, other: np.ndarray, axis: int) -> np.ndarray:
@@ -29,7 +29,7 @@ def test_p_is_that_of_scipys_permutation_test(first: list[float], second: list[f
     assert mean_shift(first, second).p == pytest.approx(expected.pvalue)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(_FEW, _FEW, st.sampled_from([0.05, 0.1, 0.3, 0.6]))
 def test_the_interval_leaves_out_0_exactly_where_the_test_rejects(
     first: list[float], second: list[float], level: float
@@ -38,7 +38,7 @@ def test_the_interval_leaves_out_0_exactly_where_the_test_rejects(
     assert (found.low > 0 or found.high < 0) == (found.p <= level + 1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(_FEW, _FEW, st.integers(-9, 9))
 def test_the_interval_moves_with_a_shift(first: list[float], second: list[float], by: int) -> None:
     found = mean_shift(first, second, 0.3)
