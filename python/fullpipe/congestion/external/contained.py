@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,9 +29,10 @@ from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.machine import needs_linux
 from fullpipe.congestion.external import toolchain
 from fullpipe.congestion.external.source import Source, folder_of
+from fullpipe.congestion.external.stalls import StallClock, queued_s
 from fullpipe.congestion.external.worker import HEAD, message
 
-#: Seconds of wall-clock time without any simulated time, after which a worker is stopped.
+#: Seconds that a worker computes or sleeps without any simulated time, after which it is stopped.
 STALL_S = "FULLPIPE_ALGORITHM_STALL_S"
 DEFAULT_STALL_S = 10.0
 #: MiB of address space that a worker may take.
@@ -260,12 +260,11 @@ class _Worker:
         self._words_left = _MAX_WORDS
         outgoing = _Outgoing(message({"job": job, "arguments": arguments}, blobs))
         stall_s = _stall_s()
-        silent_s, done_ns, is_stopping = 0.0, -1, False
+        clock = StallClock(2 * _TICK_S, lambda: queued_s(self._process.pid))
+        done_ns, is_stopping = -1, False
         while True:
-            before = time.monotonic()
             self._wait(outgoing)
-            # Of a pause of this process, a stopped one's for example, a tick counts at most.
-            silent_s += min(time.monotonic() - before, 2 * _TICK_S)
+            clock.look()
             try:
                 for content, answer in self._received():
                     if "done" in content:
@@ -277,20 +276,21 @@ class _Worker:
                         self.is_ready = True
                         raise _error(content, self._names())
                     if "progress" in content and int(content["progress"]) > done_ns:
-                        done_ns, silent_s = int(content["progress"]), 0.0
+                        done_ns = int(content["progress"])
+                        clock.restart()
                     elif "rows" in content:
                         listener.rows(unpacked(content["rows"], answer))
                     elif "bases" in content:
                         self._bases = {str(one): int(at) for one, at in content["bases"].items()}
                     elif "ready" in content:
-                        silent_s = 0.0
+                        clock.restart()
                         _say_missing(tuple(map(str, content["ready"])))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise AlgorithmError(f"{self._names()}: its answers are forged: {error}") from None
             if not is_stopping and not listener.progress(max(done_ns, 0)):
                 is_stopping = True
                 outgoing.pieces += message({})
-            if silent_s > stall_s:
+            if clock.stalled_s > stall_s:
                 raise self._stalled(stall_s, done_ns)
 
     def _wait(self, outgoing: _Outgoing) -> None:

@@ -1,0 +1,86 @@
+"""The watchdog's clock counts what a worker does, not what the machine does to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fullpipe.congestion.external.stalls import StallClock, queued_s
+
+
+class Times:
+    """The two clocks that a StallClock reads, driven by a test."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.queued_s = 50.0
+        self.clock = StallClock(0.2, lambda: self.queued_s, lambda: self.now_s)
+
+    def pass_(self, seconds: float, queued_s: float = 0.0) -> float:
+        self.now_s += seconds
+        self.queued_s += queued_s
+        return self.clock.look()
+
+
+def test_computing_and_sleeping_count_from_the_last_progress_on() -> None:
+    times = Times()
+    assert [times.pass_(0.1) for _ in range(3)] == pytest.approx([0.1, 0.2, 0.3])
+    times.clock.restart()
+    assert times.pass_(0.1) == pytest.approx(0.1)
+
+
+def test_a_worker_that_only_waits_for_a_processor_never_stalls() -> None:
+    times = Times()
+    assert max(times.pass_(0.1, queued_s=0.1) for _ in range(1000)) < 1e-6
+
+
+def test_of_a_shared_processor_the_workers_own_part_counts() -> None:
+    times = Times()
+    for _ in range(100):
+        times.pass_(0.1, queued_s=0.075)
+    assert times.clock.stalled_s == pytest.approx(100 * 0.025)
+
+
+def test_a_wait_that_the_kernel_tells_late_is_taken_back() -> None:
+    """It counts a wait when it ends."""
+    times = Times()
+    times.pass_(0.1)
+    assert times.pass_(0.1, queued_s=0.2) == pytest.approx(0, abs=1e-6)
+
+
+def test_a_pause_of_the_watching_process_counts_once() -> None:
+    times = Times()
+    assert times.pass_(3600) == pytest.approx(0.2)
+
+
+def test_a_process_that_sleeps_waits_for_no_processor_and_one_that_shares_it_does() -> None:
+    """Two loops on one processor each wait while the other runs."""
+    core = min(os.sched_getaffinity(0))
+    loop = f"import os; os.sched_setaffinity(0, [{core}]); print(1, flush=True)\nwhile True: pass"
+    sleep = "import time; print(1, flush=True); time.sleep(1e6)"
+    started = []
+    try:
+        for code in (loop, loop, sleep):
+            process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+            started.append(process)
+            assert process.stdout is not None and process.stdout.readline()
+        *loops, sleeper = [process.pid for process in started]
+        while Path(f"/proc/{sleeper}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+            pass
+        before = {pid: queued_s(pid) for pid in (*loops, sleeper)}
+        while any(queued_s(pid) < before[pid] + 0.02 for pid in loops):
+            pass
+        assert queued_s(sleeper) == before[sleeper]
+    finally:
+        for process in started:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+
+
+def test_without_such_a_process_nothing_is_counted() -> None:
+    assert queued_s(2**31 - 1) == 0
