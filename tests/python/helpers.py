@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import select
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,14 @@ def measured(name: str) -> list[dict[str, str]]:
     """The rows of a CSV file of tests/data."""
     with (DATA / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def await_ends(watched: Iterable[int]) -> None:
+    """Waits until the processes of these pidfds have ended. Where one never does, the test hangs: a
+    limit would depend on how busy the machine is."""
+    for descriptor in watched:
+        select.select([descriptor], [], [])
+        os.close(descriptor)
 
 
 def resealed(folder: Path) -> None:

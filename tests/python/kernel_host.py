@@ -42,7 +42,7 @@ def why_not() -> str | None:
 def fullpipe(*arguments: str, inside: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """The command line, run to its end, `inside` another program where given."""
     command = [*inside, *FULLPIPE, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def available() -> list[str]:
@@ -77,7 +77,7 @@ def program(name: str, count: int, *more: str) -> Iterator[Program]:
             assert first == "connected\n", process.stderr.read()
             yield Program(process.stdin, process.stdout)
             process.stdin.close()
-            assert process.wait(60) == 0, process.stderr.read()
+            assert process.wait() == 0, process.stderr.read()
         finally:
             process.kill()
 

@@ -40,7 +40,7 @@ def port() -> Iterator[int]:
 
 def _greeted(port: int, source: str = "127.0.0.1") -> tuple[socket.socket, bytes]:
     """A connection, and the far end's nonce."""
-    connection = socket.create_connection(("127.0.0.1", port), 20, (source, 0))
+    connection = socket.create_connection(("127.0.0.1", port), None, (source, 0))
     hello = connection.recv(24, socket.MSG_WAITALL)
     assert hello[:8] == HELLO
     return connection, hello[8:]

@@ -115,9 +115,7 @@ def test_a_key_of_a_document_is_set_and_all_others_stay(text: str) -> None:
 def test_a_script_without_a_guard_may_run_several_seeds(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(f"import fullpipe\nprint(len(fullpipe.run({SCENARIO!r}, seeds=2, jobs=2)))\n")
-    found = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, check=False, timeout=120
-    )
+    found = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert (found.stdout.strip(), found.stderr, found.returncode) == ("2", "", 0)
 
 

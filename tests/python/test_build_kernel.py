@@ -4,7 +4,6 @@ finds missing, and what an interruption leaves. No kernel is built here."""
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from fullpipe.base.errors import UserError
 from fullpipe.engines.vm import source
+from helpers import await_ends
 from repository_scripts import script
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "build_kernel.py"
@@ -78,13 +78,12 @@ def test_what_is_ended_by_its_id_leaves_no_folder_and_no_compiler(
         [sys.executable, str(SCRIPT), "--whole", "--source", str(tree), "--name", "own"],
         env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(temporary)},
     )  # fmt: skip
-    compiler = select.poll()
-    compiler.register(os.pidfd_open(int(started.read_text())), select.POLLIN)
+    compiler = os.pidfd_open(int(started.read_text()))
     assert list(temporary.iterdir())
     process.send_signal(signal.SIGTERM)
     assert process.wait() == 130
     assert list(temporary.iterdir()) == []
-    assert compiler.poll(60_000), "it still runs"
+    await_ends([compiler])
 
 
 def test_options_that_the_source_lacks_and_those_that_it_refuses_are_told_apart(

@@ -34,7 +34,7 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ran(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(words, capture_output=True, text=True, check=False)
 
 
 def test_a_file_compiled_for_a_debugger_leaves_the_same_recording() -> None:

@@ -3,7 +3,6 @@ telephone, a search that finds, a dark mode."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,10 +11,10 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
+
+import browsers
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +31,7 @@ def manual(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    browser_program, driver_program = shutil.which("chromium"), shutil.which("chromedriver")
-    assert browser_program and driver_program, "scripts/system-packages.sh test installs chromium"
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser_program
-    for word in ("--headless", "--no-sandbox", "--disable-gpu", "--window-size=390,800"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_program)) as made:
+    with browsers.browser("--window-size=390,800") as made:
         made.set_window_size(390, 800)
         # Chrome's own windows are at least 500 pixels wide; this is what a page sees.
         made.execute_cdp_cmd(
@@ -66,11 +58,12 @@ def test_no_page_has_an_error_or_is_wider_than_a_telephone(
 @pytest.mark.slow
 def test_the_search_works_from_files(manual: Path, browser: webdriver.Chrome) -> None:
     browser.get((manual / "search.html").as_uri() + "?q=bufferbloat")
-    WebDriverWait(browser, PATIENCE_S).until(
+    browsers.until(
+        browser,
         lambda page: any(
             "bufferbloat-at-home" in (link.get_attribute("href") or "")
             for link in page.find_elements(By.CSS_SELECTOR, "#search-results a")
-        )
+        ),
     )
 
 

@@ -3,7 +3,6 @@ can be read, and no page is wider than the screen."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import tomli_w
 from selenium import webdriver
 
+import browsers
 from experiment_entries import claims, entry_of
 from fullpipe.engines.runner import run_scenario
 from fullpipe.papers import Store as ExperimentStore
@@ -84,13 +84,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    program = shutil.which("chromedriver")
-    assert program, "scripts/system-packages.sh test installs it"
-    options = webdriver.ChromeOptions()
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                 "--hide-scrollbars"):  # fmt: skip
-        options.add_argument(word)
-    with webdriver.Chrome(options=options, service=webdriver.ChromeService(program)) as made:
+    with browsers.browser("--hide-scrollbars") as made:
         yield made
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import tomli_w
 
+from browsers import dumped
 from fullpipe import _native
 from fullpipe.engines.runner import run_scenario
 from fullpipe.plan.resolve import resolve
@@ -63,22 +64,18 @@ def record(folder: Path, count: int) -> list[Recording]:
 
 
 def test_chromium_draws_every_plot_of_a_report_without_an_error(tmp_path: Path) -> None:
-    chromium = shutil.which("chromium")
-    assert chromium is not None
     page = write_report(record(tmp_path / "runs", 2), tmp_path / "report.html")
     text = page.read_text(encoding="utf-8")
     plots = text.count('class="plotly-graph-div"')
-    command = [
-        chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
-        "--no-first-run", "--disable-background-networking", "--disable-component-update",
-        "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr",
-        "--virtual-time-budget=20000", "--dump-dom", page.as_uri(),
-    ]  # fmt: skip
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    console = [line for line in answer.stderr.splitlines() if "CONSOLE" in line]
+    dom, said = dumped(
+        page, tmp_path / "profile", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--enable-logging=stderr",
+    )  # fmt: skip
+    console = [line for line in said.splitlines() if "CONSOLE" in line]
     assert console == []
     assert plots >= 9
-    drawn = answer.stdout.count('class="plot-container plotly"')
+    drawn = dom.count('class="plot-container plotly"')
     assert drawn == plots
 
 

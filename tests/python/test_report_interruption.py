@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from fullpipe.recording.recording import Recording
 from fullpipe.report.figures import write_figures
 from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario
+from helpers import await_ends
 
 #: Hours of simulated time: nobody waits for its end.
 LONG = """
@@ -97,10 +97,7 @@ def test_no_worker_runs_on_for_a_program_that_was_killed(tmp_path: Path) -> None
     child.kill()
     child.wait()
     assert len(watched) >= 2
-    for descriptor in watched:
-        ready, _, _ = select.select([descriptor], [], [], 30)
-        os.close(descriptor)
-        assert ready, "a worker still runs"
+    await_ends(watched)
 
 
 #: An algorithm whose first ACK never ends.
@@ -138,10 +135,7 @@ def test_no_worker_of_an_algorithm_outlives_an_interrupted_command(
     for number in signals[1:]:
         os.kill(child.pid, number)
     interrupt(child, signals[0])
-    for descriptor in watched:
-        ready, _, _ = select.select([descriptor], [], [], 30)
-        os.close(descriptor)
-        assert ready, "a worker still runs"
+    await_ends(watched)
 
 
 def _descendants(pid: int) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import plotly.graph_objects as go
 import pytest
 import tomli_w
 
+from browsers import dumped
 from fullpipe import cli
 from fullpipe.engines.runner import run_scenario
 from fullpipe.plots.plotly_renderer import figure_of
@@ -64,12 +64,7 @@ def test_on_a_narrow_screen_nothing_covers_or_squeezes_a_plot(
     page = write_report(recordings[:1], tmp_path / "report.html")
     text = page.read_text(encoding="utf-8").replace("</body>", MEASURE + "</body>")
     page.write_text(text, encoding="utf-8")
-    command = [
-        "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900",
-        f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=20000", "--dump-dom",
-        page.as_uri(),
-    ]  # fmt: skip
-    dom = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    dom, _ = dumped(page, tmp_path / "profile", "--window-size=500,900")
     title = re.search(r"<title>(\[.*?\])</title>", dom)
     assert title is not None
     plots = json.loads(title[1])

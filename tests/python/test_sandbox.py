@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -13,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from fullpipe import _native
-
-_PATIENCE_S = 60
+from helpers import await_ends
 
 #: What Python itself needs to start and to load a module.
 PYTHON = [*dict.fromkeys([sys.base_prefix, sys.prefix]), "/usr/lib", "/lib", "/lib64", "/etc"]
@@ -186,9 +184,7 @@ def test_a_compiler_and_its_parts_end_with_the_program_that_is_killed(number: in
         assert program.stdout is not None
         part = os.pidfd_open(int(program.stdout.readline()))
         program.send_signal(number)
-        ended, _, _ = select.select([part], [], [], _PATIENCE_S)
-        os.close(part)
-        assert ended, "a part of the compiler still runs"
+        await_ends([part])
         assert program.stdout.read() == "", "none holds the pipe"
 
 
@@ -198,4 +194,4 @@ def test_a_compiler_and_its_parts_end_with_the_program_that_is_killed(number: in
 )
 def test_what_ends_with_its_parent_ends_as_it_would_alone(script: str, status: int) -> None:
     with _started(script) as program:
-        assert program.wait(_PATIENCE_S) == status
+        assert program.wait() == status

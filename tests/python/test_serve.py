@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -22,9 +21,10 @@ from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 from starlette.testclient import TestClient
 
+import browsers
 from experiment_entries import entry_of
 from fullpipe.papers import Store as ExperimentStore
 from fullpipe.papers import run_entries
@@ -35,7 +35,6 @@ from sweep_files import filled, sweep
 
 HOST = "127.0.0.1:8000"
 BASE = f"http://{HOST}"
-PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -184,12 +183,11 @@ async def _streams(app: Any, count: int, change: Callable[[], Any]) -> list[list
 
         await app(dict(scope), receive, send)
 
-    with anyio.fail_after(60):
-        async with anyio.create_task_group() as group:
-            for events in told:
-                group.start_soon(stream, events)
-            await all_began.wait()
-            await anyio.to_thread.run_sync(change)
+    async with anyio.create_task_group() as group:
+        for events in told:
+            group.start_soon(stream, events)
+        await all_began.wait()
+        await anyio.to_thread.run_sync(change)
     return told
 
 
@@ -219,7 +217,7 @@ def _served(folder: Path) -> Iterator[str]:
         yield process.stderr.readline().strip()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait()
 
 
 @pytest.fixture(scope="module")
@@ -232,16 +230,7 @@ def link(folder: Path) -> Iterator[str]:
 @pytest.fixture
 def page(link: str) -> Iterator[webdriver.Chrome]:
     """A browser of a laptop's size with the chart of the sweep, which ends without an error."""
-    driver_program = shutil.which("chromedriver")
-    assert driver_program is not None
-    options = webdriver.ChromeOptions()
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                 "--window-size=1280,900"):  # fmt: skip
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(driver_program)
-    with webdriver.Chrome(options=options, service=service) as driver:
-        driver.set_script_timeout(PATIENCE_S)
+    with browsers.browser("--window-size=1280,900") as driver:
         driver.get(link)
         _seen(driver, "#chart .heatmaplayer image")
         yield driver
@@ -250,11 +239,12 @@ def page(link: str) -> Iterator[webdriver.Chrome]:
 
 
 def _seen(driver: webdriver.Chrome, selector: str) -> None:
-    WebDriverWait(driver, PATIENCE_S).until(
+    browsers.until(
+        driver,
         lambda d: (
             d.find_elements(By.CSS_SELECTOR, selector)
             or d.find_elements(By.CSS_SELECTOR, "#status.error")
-        )
+        ),
     )
     status = driver.find_element(By.ID, "status")
     assert "error" not in str(status.get_attribute("class")), status.text
@@ -269,11 +259,12 @@ def _drawn(driver: webdriver.Chrome, **values: str) -> None:
     """Chooses, and waits until that is drawn."""
     _choose(driver, **values)
     wanted = [[name, value] for name, value in values.items()]
-    WebDriverWait(driver, PATIENCE_S).until(
+    browsers.until(
+        driver,
         lambda d: d.execute_script(
             "return arguments[0].every(([name, value]) => figure.wanted.get(name) === value)"
             " && document.getElementById('chart').figure === figure", wanted,
-        )
+        ),
     )  # fmt: skip
 
 
@@ -296,7 +287,7 @@ def test_a_browser_moves_a_slider_and_sees_a_curve_change(page: webdriver.Chrome
 
     before = curve()
     page.find_element(By.ID, "rtt_ms").send_keys(Keys.PAGE_UP)
-    WebDriverWait(page, PATIENCE_S).until(lambda _: curve() not in ("", before))
+    browsers.until(page, lambda _: curve() not in ("", before))
     page.set_window_size(400, 800)
     for tab in ("tab-bench", "tab-sweep"):
         page.find_element(By.ID, tab).click()
@@ -408,7 +399,10 @@ def test_lines_and_texts_of_figures_stand_out_from_the_page(
 def _shades(driver: webdriver.Chrome, selector: str) -> tuple[float, float, float]:
     """The darkest, the lightest and the median shade of an element, from 0 to 1."""
     # The page may draw its plots again between the two.
-    patient = WebDriverWait(driver, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException])
-    picture = patient.until(lambda d: d.find_element(By.CSS_SELECTOR, selector).screenshot_as_png)
+    picture = browsers.until(
+        driver,
+        lambda d: d.find_element(By.CSS_SELECTOR, selector).screenshot_as_png,
+        (StaleElementReferenceException,),
+    )
     grey = imread(io.BytesIO(picture), format="png")[..., :3].mean(axis=2)
     return float(grey.min()), float(grey.max()), float(np.median(grey))

@@ -4,7 +4,6 @@ whatever ends it leaves words, a recording and no process."""
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -38,6 +37,7 @@ from fullpipe.metrics import summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import make_scenario
+from helpers import await_ends
 
 pytestmark = pytest.mark.vm
 
@@ -285,10 +285,7 @@ def test_no_machine_outlives_its_parent_even_by_sigkill() -> None:
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     assert watched
-    for descriptor in watched:
-        ready, _, _ = select.select([descriptor], [], [], 30)
-        os.close(descriptor)
-        assert ready, "QEMU still runs"
+    await_ends(watched)
 
 
 @pytest.mark.parametrize(

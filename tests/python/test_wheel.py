@@ -171,9 +171,9 @@ def test_the_page_is_served_from_it(installed: Installed) -> None:
         assert process.stderr is not None
         link = process.stderr.readline().split()[-1]
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        assert b"<title>fullpipe" in opener.open(link, timeout=120).read()
+        assert b"<title>fullpipe" in opener.open(link).read()
         script = urllib.parse.urljoin(link, "/files/page.js")
-        assert b"/api/run" in opener.open(script, timeout=120).read()
+        assert b"/api/run" in opener.open(script).read()
     finally:
         process.terminate()
         process.wait()
