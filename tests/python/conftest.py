@@ -2,7 +2,9 @@
 skipped and tried again."""
 
 import os
+import shutil
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fullpipe.engines.vm import retries
+from program_marks import ProgramMarks
 
 #: Cases are the same in every run, so that a red run is a fault of the change; `make swarm` draws
 #: new ones. A slow machine changes nothing.
@@ -53,9 +56,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure() -> None:
-    """Ctrl-C interrupts. A parent that ignores SIGINT would pass that on to the programs that tests
-    interrupt."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers the check of marks. Ctrl-C interrupts: a parent that ignores SIGINT would pass that
+    on to the programs that tests interrupt."""
+    folder = Path(tempfile.mkdtemp(prefix="fullpipe-marks-"))
+    config.add_cleanup(lambda: shutil.rmtree(folder))
+    config.pluginmanager.register(ProgramMarks(folder))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -56,10 +56,12 @@ def flows_of(done: RunResult) -> list[dict[str, Any]]:
     return list(done.tables["flows"].to_pylist())
 
 
-@pytest.mark.vm
 @pytest.mark.parametrize(
     "engine",
-    [pytest.param(VmEngine(), marks=needs_vm), pytest.param(LiveEngine(), marks=needs_host)],
+    [
+        pytest.param(VmEngine(), marks=[pytest.mark.vm, needs_vm]),
+        pytest.param(LiveEngine(), marks=[pytest.mark.live, pytest.mark.root, needs_host]),
+    ],
     ids=["vm", "live"],
 )
 @pytest.mark.parametrize("cc", ["dctcp", "kernel:dctcp", "prague", "bbr3-ecn", "cubic"])

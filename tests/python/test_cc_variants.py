@@ -155,6 +155,7 @@ def test_recording_and_page_say_each_variants_constants(tmp_path: Path) -> None:
     assert page.count("1 not as usual") == 2
 
 
+@pytest.mark.vm
 def test_one_guest_loads_variants_of_one_algorithm_beside_each_other() -> None:
     plan = resolve(
         make_scenario(

@@ -32,6 +32,7 @@ def fullpipe(*words: str, path: str | None = None) -> subprocess.CompletedProces
     )  # fmt: skip
 
 
+@pytest.mark.live
 @pytest.mark.slow
 def test_doctor_says_whether_a_live_run_works_here(tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
@@ -41,6 +42,7 @@ def test_doctor_says_whether_a_live_run_works_here(tmp_path: Path) -> None:
     assert (said.returncode == 0) == (ran.returncode == 0), said.stdout + ran.stderr
 
 
+@pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="without root nothing of live works")
 def test_a_qdisc_that_cannot_be_made_is_named_with_what_is_lost(tmp_path: Path) -> None:
     tc = tmp_path / "tc"

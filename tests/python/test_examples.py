@@ -102,6 +102,7 @@ def test_aimd_is_reno_with_its_constant_in_c_and_in_python(folder: Path) -> None
     assert mine == theirs
 
 
+@pytest.mark.live
 @pytest.mark.root
 @pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
 @pytest.mark.parametrize("name", ["aimd", "vegas", "copa"])

@@ -177,6 +177,7 @@ def test_code_that_goes_wrong_is_stopped_and_the_program_goes_on(
     assert run("reno")["flows"]["bytes_delivered"][0] > 0
 
 
+@pytest.mark.slow
 def test_a_program_takes_thirty_algorithms_and_contains_the_last_of_them(tmp_path: Path) -> None:
     text = works(tmp_path).read_text()
     for number in range(30):

@@ -49,6 +49,7 @@ def imported(path: Path) -> str:
     return str(import_kernel_file(path, None, path.parent)[0])
 
 
+@pytest.mark.vm
 @needs_uml
 def test_the_kernels_reno_as_a_file_sends_what_the_kernels_own_reno_sends(tmp_path: Path) -> None:
     ours = run(imported(plain(tmp_path)), trace=tmp_path / "trace").tables

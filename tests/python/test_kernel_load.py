@@ -18,6 +18,7 @@ __all__ = ["loaded"]
 
 REASON = why_not()
 pytestmark = [
+    pytest.mark.live,
     pytest.mark.root,
     pytest.mark.skipif(REASON is not None, reason=REASON or ""),
 ]

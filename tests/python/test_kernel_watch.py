@@ -19,6 +19,8 @@ from kernel_host import fullpipe, loaded, program, why_not
 if reason := why_not():
     pytest.skip(reason, allow_module_level=True)
 
+pytestmark = [pytest.mark.live, pytest.mark.root]
+
 __all__ = ["loaded"]
 BYTES = 4_000_000
 VIVACE = str(shipped("examples") / "cc" / "vivace.h")

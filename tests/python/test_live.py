@@ -30,6 +30,8 @@ RATE_MBPS = 40
 if os.geteuid() != 0:
     pytest.skip("engine live needs root", allow_module_level=True)
 
+pytestmark = [pytest.mark.live, pytest.mark.root]
+
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[dict[str, list[str]]]:

@@ -21,6 +21,8 @@ from live_host import plan_of, run_here, wire_bytes
 if os.geteuid() != 0:
     pytest.skip("engine live needs root", allow_module_level=True)
 
+pytestmark = [pytest.mark.live, pytest.mark.root]
+
 MS = 1000
 
 

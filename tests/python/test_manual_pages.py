@@ -41,6 +41,7 @@ def browser() -> Iterator[webdriver.Chrome]:
         yield made
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_no_page_has_an_error_or_is_wider_than_a_telephone(
     manual: Path, browser: webdriver.Chrome
@@ -55,6 +56,7 @@ def test_no_page_has_an_error_or_is_wider_than_a_telephone(
         assert not errors, f"{page.relative_to(manual)}: {errors}"
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_the_search_works_from_files(manual: Path, browser: webdriver.Chrome) -> None:
     browser.get((manual / "search.html").as_uri() + "?q=bufferbloat")
@@ -67,6 +69,7 @@ def test_the_search_works_from_files(manual: Path, browser: webdriver.Chrome) ->
     )
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_the_manual_has_a_dark_mode(manual: Path, browser: webdriver.Chrome) -> None:
     shades = []

@@ -88,6 +88,7 @@ def browser() -> Iterator[webdriver.Chrome]:
         yield made
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["report", "chart", "heat", "verdicts", "card"])
@@ -107,6 +108,7 @@ def test_all_text_can_be_read_and_no_page_is_wider_than_the_screen(
         assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_the_table_of_links_fits_a_report_of_1100_pixels(
     pages: dict[str, Path], browser: webdriver.Chrome

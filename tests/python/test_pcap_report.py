@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 import tomli_w
 
 from browsers import dumped
@@ -63,6 +64,7 @@ def record(folder: Path, count: int) -> list[Recording]:
     return run_scenario(scenario, tomli_w.dumps(DOCUMENT), folders).recordings
 
 
+@pytest.mark.browser
 def test_chromium_draws_every_plot_of_a_report_without_an_error(tmp_path: Path) -> None:
     page = write_report(record(tmp_path / "runs", 2), tmp_path / "report.html")
     text = page.read_text(encoding="utf-8")

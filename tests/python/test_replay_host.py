@@ -15,6 +15,7 @@ from kernel_host import TRAFFIC, available, fullpipe, why_not
 
 REASON = why_not()
 pytestmark = [
+    pytest.mark.live,
     pytest.mark.root,
     pytest.mark.skipif(REASON is not None, reason=REASON or ""),
 ]

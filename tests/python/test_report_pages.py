@@ -58,6 +58,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> list[Recording]:
     return found
 
 
+@pytest.mark.browser
 def test_on_a_narrow_screen_nothing_covers_or_squeezes_a_plot(
     recordings: list[Recording], tmp_path: Path
 ) -> None:

@@ -274,6 +274,7 @@ def _opened(driver: webdriver.Chrome) -> str:
     return driver.find_element(By.CSS_SELECTOR, "#cell h2").get_attribute("textContent") or ""
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_a_browser_moves_a_slider_and_sees_a_curve_change(page: webdriver.Chrome) -> None:
     assert "token" not in page.current_url
@@ -300,6 +301,7 @@ def test_a_browser_moves_a_slider_and_sees_a_curve_change(page: webdriver.Chrome
     assert unnamed == 0
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_the_figures_of_the_first_run_fit_their_boxes_and_the_controls_one_row(
     page: webdriver.Chrome,
@@ -318,6 +320,7 @@ def test_the_figures_of_the_first_run_fit_their_boxes_and_the_controls_one_row(
     assert len(tops) == 8 and len(set(tops)) == 1, tops
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "x"), [("heat", "rtt"), ("line", "rtt"), ("box", "rtt")])
 def test_a_click_opens_the_cell_that_it_names_and_moves_the_sliders(
@@ -342,6 +345,7 @@ def test_a_click_opens_the_cell_that_it_names_and_moves_the_sliders(
     assert flows == ["bbr3", "cubic"]
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_a_point_of_a_pareto_plot_is_clicked_with_a_mouse(page: webdriver.Chrome) -> None:
     _drawn(page, kind="pareto", by="rtt")
@@ -350,6 +354,7 @@ def test_a_point_of_a_pareto_plot_is_clicked_with_a_mouse(page: webdriver.Chrome
     assert "Cell " in _opened(page)
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_an_answer_that_comes_late_does_not_replace_what_was_chosen_since(
     page: webdriver.Chrome,
@@ -366,6 +371,7 @@ def test_an_answer_that_comes_late_does_not_replace_what_was_chosen_since(
     assert title.startswith("Smoothed RTT, median")
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 def test_a_choice_outlives_news_of_the_sweep(page: webdriver.Chrome) -> None:
     _drawn(page, y="share", kind="line", x="buffer", facet="rtt")
@@ -379,6 +385,7 @@ def test_a_choice_outlives_news_of_the_sweep(page: webdriver.Chrome) -> None:
     assert "loss" in page.find_element(By.ID, "facet").text
 
 
+@pytest.mark.browser
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_lines_and_texts_of_figures_stand_out_from_the_page(

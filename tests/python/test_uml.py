@@ -151,6 +151,7 @@ def test_a_kernel_is_taken_while_neither_patch_nor_options_change(
     assert (uml_kernel.versions(), uml_kernel.outdated()) == ([], ["6.12", "7.3"])
 
 
+@pytest.mark.vm
 @pytest.mark.skipif(not hardware.is_there(), reason="QEMU is not installed")
 def test_auto_takes_qemu_and_records_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uml_kernel, "stamp", lambda version: f"of another {version}")
@@ -173,6 +174,7 @@ def test_compare_and_sweeps_are_refused_before_anything_runs(tmp_path: Path) -> 
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.vm
 @needs_kernel
 def test_compare_and_sweeps_record_the_machine_that_ran(tmp_path: Path) -> None:
     scenario = make_scenario({**parse_toml(SCENARIO % "kernel:reno"), "duration": "1s"})
@@ -208,6 +210,7 @@ def test_work_of_the_processor_is_refused_because_it_takes_no_time() -> None:
     assert uml.refused(plan_of(), {}) == ""
 
 
+@pytest.mark.vm
 @needs_kernel
 @pytest.mark.parametrize("kernel", BUILT)
 def test_a_flow_gets_the_payload_of_a_full_link(kernel: str) -> None:
@@ -221,6 +224,7 @@ def test_a_flow_gets_the_payload_of_a_full_link(kernel: str) -> None:
     assert result.health["problems"] == []
 
 
+@pytest.mark.vm
 @needs_kernel
 @pytest.mark.parametrize("kernel", BUILT)
 def test_runs_beside_one_another_are_equal_in_every_table(kernel: str) -> None:
@@ -233,6 +237,7 @@ def test_runs_beside_one_another_are_equal_in_every_table(kernel: str) -> None:
             assert table.equals(other.tables[name]), name
 
 
+@pytest.mark.vm
 @needs_kernel
 @pytest.mark.parametrize("kernel", BUILT)
 def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does(
@@ -255,6 +260,7 @@ def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_d
     assert endless < 0.7 * 3 * 100e6 / 8
 
 
+@pytest.mark.vm
 @needs_kernel
 @pytest.mark.parametrize("kernel", BUILT)
 def test_a_packet_takes_the_memory_that_it_takes_in_debians_kernels(kernel: str) -> None:
@@ -272,6 +278,7 @@ def test_a_packet_takes_the_memory_that_it_takes_in_debians_kernels(kernel: str)
     assert window_bytes - PAYLOAD_BYTES < largest <= window_bytes
 
 
+@pytest.mark.vm
 @needs_kernel
 def test_another_seed_gives_other_losses() -> None:
     one, other = (
@@ -281,6 +288,7 @@ def test_another_seed_gives_other_losses() -> None:
     assert not one.equals(other)
 
 
+@pytest.mark.vm
 @needs_kernel
 def test_auto_takes_it_only_where_the_plan_fits() -> None:
     assert run(plan_of(), BUILT[0], "auto").metadata["machine"] == "uml"

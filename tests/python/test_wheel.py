@@ -179,6 +179,7 @@ def test_the_page_is_served_from_it(installed: Installed) -> None:
         process.wait()
 
 
+@pytest.mark.vm
 def test_the_virtual_machine_runs_from_it(installed: Installed) -> None:
     qemu = shutil.which(hardware.PROGRAM)
     assert qemu is not None
