@@ -10,6 +10,7 @@ from __future__ import annotations
 import bz2
 import copy
 import gzip
+import itertools
 import json
 import os
 import struct
@@ -283,14 +284,95 @@ def test_a_damaged_flent_file_is_read_or_refused(data: st.DataObject) -> None:
     _tried(read_flent, content, f"damaged.flent{ending}")
 
 
+def _number(value: int) -> bytes:
+    """Postcard's varint: seven bits a byte, the lowest first."""
+    rest = bytearray()
+    while value > 127:
+        rest.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*rest, value])
+
+
+def _counted(content: bytes) -> bytes:
+    return _number(len(content)) + content
+
+
+def _frame(kind: str, *values: Any) -> bytes:
+    """A frame (crates/fullpipe-plan/src/stream.rs): its length, and postcard's bytes of the kind's
+    place in the enumeration and of its values."""
+    coded = {int: _number, float: struct.Struct("<d").pack, bytes: _counted,
+             str: lambda text: _counted(text.encode())}  # fmt: skip
+    content = bytes([_KINDS[kind]]) + b"".join(coded[type(value)](value) for value in values)
+    return struct.pack("<I", len(content)) + content
+
+
+_KINDS = {
+    "progress": 6,
+    "fact": 7,
+    "figure": 8,
+    "problem": 9,
+    "failure": 10,
+    "end": 11,
+    "trace": 12,
+}
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+_FRAMES = st.one_of(
+    st.tuples(st.just("progress"), st.integers(0, 2**64 - 1)),
+    st.tuples(st.just("fact"), _TEXT, _TEXT),
+    st.tuples(st.just("figure"), _TEXT, st.floats(allow_nan=False)),
+    st.tuples(st.just("problem"), _TEXT),
+    st.tuples(st.just("failure"), _TEXT),
+    st.just(("end",)),
+    st.tuples(st.just("trace"), st.binary(max_size=20)),
+)
+
+
+def _said(frames: list[Any]) -> dict[str, Any]:
+    """What a reader has of these frames."""
+    of: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+    for kind, *values in frames:
+        of[kind].append(tuple(values) if len(values) > 1 else next(iter(values), None))
+    return {
+        "facts": of["fact"], "figures": of["figure"], "problems": of["problem"],
+        "failure": next(reversed(of["failure"]), None), "complete": bool(of["end"]),
+        "progress_ns": max(of["progress"], default=0), "trace": b"".join(of["trace"]),
+    }  # fmt: skip
+
+
+def _whole(coded: list[bytes], cut: int) -> int:
+    """How many frames end at or before a cut."""
+    return sum(end <= cut for end in itertools.accumulate(map(len, coded)))
+
+
 @fuzz
-@given(st.data())
-def test_a_damaged_stream_of_frames_ends_where_it_is_damaged(data: st.DataObject) -> None:
-    # A frame is its length and its content; the first byte of that is the kind.
-    frames = data.draw(st.lists(st.binary(min_size=1, max_size=60), max_size=5))
-    content = b"".join(struct.pack("<I", len(frame)) + frame for frame in frames)
-    content = data.draw(st.one_of(st.just(content), damage(content)))
-    received = _native.stream.decode(content)
-    assert not received["complete"] or content
-    _, offset = _native.stream.follow(content, 0)
-    assert 0 <= offset <= len(content)
+@given(st.lists(_FRAMES, max_size=6), st.data())
+def test_a_stream_of_frames_is_read_up_to_its_cut(frames: list[Any], data: st.DataObject) -> None:
+    coded = [_frame(*frame) for frame in frames]
+    content = b"".join(coded)
+    cut = data.draw(st.integers(0, len(content)))
+    whole = _whole(coded, cut)
+    received, expected = _native.stream.decode(content[:cut]), _said(frames[:whole])
+    assert {name: received[name] for name in expected} == expected
+    progress = [values[0] for kind, *values in frames[:whole] if kind == "progress"]
+    newest = progress[-1] if progress else None
+    assert _native.stream.follow(content[:cut], 0) == (newest, len(b"".join(coded[:whole])))
+
+
+@fuzz
+@given(st.lists(_FRAMES, min_size=1, max_size=6), st.data())
+def test_a_damaged_stream_of_frames_keeps_those_before_the_damage(
+    frames: list[Any], data: st.DataObject
+) -> None:
+    coded = [_frame(*frame) for frame in frames]
+    content = b"".join(coded)
+    damaged = data.draw(damage(content))
+    same = next((at for at, (one, other) in enumerate(zip(content, damaged, strict=False))
+                 if one != other), min(len(content), len(damaged)))  # fmt: skip
+    whole = _whole(coded, same)
+    received, before = _native.stream.decode(damaged), _said(frames[:whole])
+    for name in ("facts", "figures", "problems", "trace"):
+        assert received[name][: len(before[name])] == before[name]
+    assert received["complete"] or not before["complete"]
+    assert received["progress_ns"] >= before["progress_ns"]
+    _, offset = _native.stream.follow(damaged, 0)
+    assert len(b"".join(coded[:whole])) <= offset <= len(damaged)
