@@ -218,6 +218,7 @@ c-and-rust-format-check: | $(TEST_SYSTEM)
 	cargo fmt --all --check
 
 python-format-check: $(TOOLS)
+	$(PYTHON) scripts/lint_prose.py
 	$(VENV)/bin/ruff check python tests benches examples scripts
 	$(VENV)/bin/ruff format --check python tests benches examples scripts
 

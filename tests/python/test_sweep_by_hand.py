@@ -107,7 +107,8 @@ def test_an_axis_has_these_values(given: Any, values: tuple[Any, ...]) -> None:
     ("given", "told"),
     [
         ([], "is empty"), ([1, 1], "listed twice"), (["1ms", "1mbit"], "different kinds"),
-        ([None], "no text, number or table"), ([{"a": 1}], "needs a label"), ("x", "neither a list"),
+        ([None], "no text, number or table"), ([{"a": 1}], "needs a label"),
+        ("x", "neither a list"),
         ({"from": 1}, "a range has from, to"), ({"from": 1, "to": 2, "count": 2, "by": 1}, "'by'"),
         ({"from": 1, "to": 1, "count": 2}, "must be above"), ({"from": 2, "to": 1, "count": 2},
          "must be above"), ({"from": "x", "to": 1, "count": 2}, "must be quantities"),
