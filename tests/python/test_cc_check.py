@@ -57,12 +57,14 @@ def test_what_is_undefined_is_found_with_its_line_and_the_call(kind: str, tmp_pa
     assert "of connection" in str(finding.value) and "on_ack: acked_sacked" in str(finding.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("like", ["cubic", "bbr3"])
 def test_a_built_in_in_a_users_file_does_nothing_undefined(like: str, tmp_path: Path) -> None:
     source = external.read(write_new("mine", like, tmp_path))
     assert external.fuzz(source, connections=50) == "50,000 calls of 50 connections"
 
 
+@pytest.mark.slow
 def test_a_compiler_without_sanitizers_leaves_the_question_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +95,7 @@ UNWRITTEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UNWRITTEN)
 @pytest.mark.parametrize("lacks", [(), ("clang",), ("valgrind",), ("clang", "valgrind")])
 def test_a_read_of_a_variable_that_was_not_written_is_found(
@@ -189,6 +192,7 @@ def test_a_kernel_that_is_not_here_leaves_its_steps_open(
     assert step.holds is None and "5.4" in step.words
 
 
+@pytest.mark.slow
 def test_each_step_is_named_before_it_is_made_and_a_kernel_that_refuses_is_asked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +218,7 @@ def test_each_step_is_named_before_it_is_made_and_a_kernel_that_refuses_is_asked
     assert last.name.startswith("this kernel")
 
 
+@pytest.mark.slow
 def test_without_clang_the_step_for_kernels_is_not_run_and_nothing_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def test_an_experiment_names_a_file_relative_to_its_own(folder: Path) -> None:
     assert cells[0].scenario.flow[0].cc == str(folder / "mine.h")
 
 
+@pytest.mark.slow
 def test_scorecard_and_hunt_take_a_file_with_constants(folder: Path, tmp_path: Path) -> None:
     mine, plain = "../files/mine.h[beta=0.85]", "../files/mine.h"
     chosen = [item for item in items() if item.id == "rfc9743-5.1.2"]

@@ -61,6 +61,7 @@ def _options(tmp_path: Path, *others: str) -> list[str]:
             "--out", str(tmp_path / "out"), *others]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_worsening_since_the_merge_base_fails_and_all_outputs_say_so(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_worsening_since_the_merge_base_fails_and_all_outputs_say_so(
     assert _ci(monkeypatch, file.parent, *words, "--fail-if", "item > 2%") == 1
 
 
+@pytest.mark.slow
 def test_an_unchanged_file_passes(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,6 +71,7 @@ def test_a_path_from_a_file_excludes_the_options_that_describe_one(
     assert json.loads(done.stdout)["path"][option] == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "is_tested"),
     [

@@ -28,6 +28,7 @@ def run(store: Store, cc: str, document: str, quick: bool = True) -> dict[str, R
     return {found.case.id.removeprefix(f"{document}-"): found for found in results}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cc", "document"), [("cubic", CUBIC), ("reno", RENO)])
 def test_every_case_holds_on_every_path_for_what_follows_the_document(
     store: Store, cc: str, document: str
@@ -37,6 +38,7 @@ def test_every_case_holds_on_every_path_for_what_follows_the_document(
             for name, found in results.items() if not found.holds} == {}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "document", "cases"),
     [

@@ -7,9 +7,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_a_header_and_its_lines_in_the_registry_make_a_kernel_algorithm(tmp_path: Path) -> None:
     for folder in ("cc", "bpf"):
         shutil.copytree(ROOT / folder, tmp_path / folder)

@@ -47,6 +47,7 @@ def test_a_file_compiled_for_a_debugger_leaves_the_same_recording() -> None:
         assert one.equals(other), table
 
 
+@pytest.mark.slow
 def test_the_printed_command_can_be_copied_and_repeated() -> None:
     first = ran(str(FULLPIPE), *WORDS, "debugged", "--debug-cc")
     line = next(line for line in first.stderr.splitlines() if line.startswith("  gdb "))
@@ -57,6 +58,7 @@ def test_the_printed_command_can_be_copied_and_repeated() -> None:
     assert Path("debugged").is_dir() and Path("debugged-gdb").is_dir()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
 def test_gdb_stops_in_on_ack_and_shows_state_facts_and_locals() -> None:
     command = [sys.executable, str(FULLPIPE), *WORDS, "debugged", "--debug-cc"]

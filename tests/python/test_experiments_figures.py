@@ -114,6 +114,7 @@ def test_a_series_keeps_its_colour_where_another_is_missing(tmp_path: Path) -> N
     assert lines[:5] == [ten, twenty, ten, twenty, twenty], "three panels, the last without 10 ms"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
 def test_no_figure_of_the_catalogue_loses_a_series(path: Path, tmp_path: Path) -> None:
     """On numbers of very different size from cell to cell."""

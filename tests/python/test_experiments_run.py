@@ -106,6 +106,7 @@ check = "all(rate[place == 'row'] > 1.7 * rate[place == 'path'])"
     assert fast > 1.7 * slow
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_named_set_aside_and_its_runs_are_run_again(tmp_path: Path) -> None:
     entry, store = entry_of(tmp_path), Store(tmp_path / "store")
     run_entries([entry], store, jobs=2)

@@ -34,6 +34,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("like", LIKE)
 def test_an_algorithm_in_a_users_file_leaves_the_same_recording(like: str, tmp_path: Path) -> None:
     path = write_new("mine", like, tmp_path)

@@ -36,6 +36,7 @@ def plots(runs: fullpipe.Recordings) -> dict[str, Any]:
     return {plot.key: plot for plot in group_plots(group)}
 
 
+@pytest.mark.slow
 def test_a_figure_is_a_pdf_an_svg_and_a_png_named_after_what_it_shows(tmp_path: Path) -> None:
     one, other = recordings([{"cc": "bbr3"}]), recordings([{"cc": "cubic"}])
     names = {path.name for path in write_figures([*one, *other], tmp_path)}
@@ -43,6 +44,7 @@ def test_a_figure_is_a_pdf_an_svg_and_a_png_named_after_what_it_shows(tmp_path: 
         assert {f"bbr3_throughput.{suffix}", f"cubic_throughput.{suffix}"} <= names
 
 
+@pytest.mark.slow
 def test_a_figure_has_the_width_that_was_asked_for(tmp_path: Path) -> None:
     look = Look(width_in=3.3, title=False)
     write_figures(recordings([{"cc": "bbr3"}, {"cc": "cubic"}]), tmp_path, look)
@@ -53,6 +55,7 @@ def test_a_figure_has_the_width_that_was_asked_for(tmp_path: Path) -> None:
     assert b"Throughput" not in (tmp_path / "bbr3_cubic_throughput.svg").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_same_recording_gives_the_same_bytes(tmp_path: Path) -> None:
     runs = recordings([{"cc": "bbr3"}])
     first = write_figures(runs, tmp_path / "first")
@@ -60,6 +63,7 @@ def test_the_same_recording_gives_the_same_bytes(tmp_path: Path) -> None:
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
+@pytest.mark.slow
 def test_a_label_renames_an_axis_and_one_that_names_nothing_is_refused(tmp_path: Path) -> None:
     runs = recordings([{"cc": "bbr3"}])
     write_figures(runs, tmp_path, Look(labels={"goodput (Mbit/s)": "Rate in Mbit/s"}))
@@ -113,6 +117,7 @@ def test_of_two_repetitions_there_is_a_mean_and_no_interval() -> None:
     assert drawn.note == "mean of 2 runs; an interval needs 3"
 
 
+@pytest.mark.slow
 def test_nothing_is_cut_off_at_the_edges_of_a_figure_of_one_column() -> None:
     flows = [{"cc": "bbr3", "count": 3}, {"cc": "cubic", "count": 3}, {"cc": "reno", "count": 3}]
     groups = grouped([read_run(run) for run in recordings(flows, seeds=2)])
@@ -127,6 +132,7 @@ def test_nothing_is_cut_off_at_the_edges_of_a_figure_of_one_column() -> None:
                 assert whole.x0 <= box.x0 and box.x1 <= whole.x1, f"{plot.key}: {text.get_text()}"
 
 
+@pytest.mark.slow
 def test_a_run_writes_figures_of_the_size_that_was_asked_for(tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(tomli_w.dumps({"duration": "2s", "path": PATH, "flow": [{"cc": "reno"}]}))

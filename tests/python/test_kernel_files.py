@@ -49,6 +49,7 @@ def test_reno_in_the_kernels_form_leaves_the_recording_of_reno(tmp_path: Path) -
     assert own["events"] == known["events"]
 
 
+@pytest.mark.slow
 def test_a_module_parameter_is_a_constant_that_the_modules_start_sees(tmp_path: Path) -> None:
     path = imported(plain(tmp_path))
     usual = run(str(path))["flows"]
@@ -80,6 +81,7 @@ def test_what_other_kernels_files_are_made_of_changes_nothing(dialect: str, tmp_
     assert run(str(imported(plain(tmp_path, old, new))))["flows"] == run("reno")["flows"]
 
 
+@pytest.mark.slow
 def test_times_of_packets_are_a_union_from_4_9_to_4_12(tmp_path: Path) -> None:
     text = RATED.replace("@", CONTROL_4_9)
     (tmp_path / "later").mkdir()
@@ -160,6 +162,7 @@ def test_as_ebpf_it_is_refused_with_the_form_that_runs(tmp_path: Path) -> None:
         external.compile_bpf(source)
 
 
+@pytest.mark.slow
 def test_a_check_leaves_out_what_a_kernels_file_is_not_made_for(tmp_path: Path) -> None:
     steps = {step.name: step.holds for step in check(str(imported(plain(tmp_path))), [], seeds=1)}
     assert not [name for name, holds in steps.items() if holds is False]
@@ -225,6 +228,7 @@ def test_an_empty_file_and_a_header_are_no_congestion_control(
         imported(path)
 
 
+@pytest.mark.slow
 def test_import_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plain(tmp_path)

@@ -55,6 +55,7 @@ def test_the_state_of_another_programs_socket_is_seen_and_recorded(
     assert "Phases of the algorithms" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cc", "columns"),
     [

@@ -123,6 +123,7 @@ def test_text_and_truths_are_no_numbers(folder: Path, value: str) -> None:
     assert "flow.0.count" in found and "must be a number" in found
 
 
+@pytest.mark.slow
 def test_a_recordings_scenario_that_is_no_text_is_named(folder: Path) -> None:
     command(folder, "run", "ok.toml", "--out", "run", "--no-report")
     (folder / "run" / "scenario.toml").write_bytes(b"\xff\xfe")

@@ -55,6 +55,7 @@ def test_shares_on_other_paths_are_those_of_the_packet_simulator(
     assert low < run_extended([contest_run(question)])[0].share_of("bbr3") < high
 
 
+@pytest.mark.slow
 def test_halving_the_step_changes_the_mean_share_by_less_than_half_a_percent() -> None:
     # Shares differ from seed to seed by 0.01 to 0.02; the mean of 24 is known to 0.001 to 0.004.
     for flows, buffer_bdp in ((1, 1.0), (1, 8.0), (4, 2.0)):
@@ -75,6 +76,7 @@ def test_what_the_flows_get_and_lose_adds_up() -> None:
         assert all(0 <= loss < 0.5 for loss in result.loss)
 
 
+@pytest.mark.slow
 def test_more_bbr3_flows_get_more_on_slow_and_fast_short_and_long_paths() -> None:
     # Up to 4 BDP: in deeper buffers a few hundred seconds of few flows are single draws.
     counts = (1, 4, 32)
@@ -118,6 +120,7 @@ def test_reno_alone_loses_what_its_sawtooth_says() -> None:
     assert result.loss[0] == pytest.approx(8 / (3 * window**2), rel=0.35)
 
 
+@pytest.mark.slow
 def test_bbr3_takes_more_than_bbr2_from_cubic_in_every_buffer_up_to_eight_bdp() -> None:
     for buffer_bdp in (1.0, 4.0, 8.0):
         for flows in (1, 4):

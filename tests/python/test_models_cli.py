@@ -188,6 +188,7 @@ def test_a_scenario_that_no_model_represents_is_exit_2(
     assert named in done.stderr
 
 
+@pytest.mark.slow
 def test_validate_prints_the_error_of_each_panel_and_what_is_missing(tmp_path: Path) -> None:
     rows = ["figure,bbr_version,loss_cca,capacity_mbps,rtt_ms,n_bbr,buffer_bdp,link_share"]
     rows += ["2a,v1,cubic,10,40,1,1,0.81407", "2a,v1,cubic,10,40,1,2,0.57308"]

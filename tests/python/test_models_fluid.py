@@ -171,6 +171,7 @@ def peak_mb(seconds: float, aqm: str, flows: int = 10) -> float:
     return float(done.stdout)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_simulated_time_beyond_the_longest_delay() -> None:
     # RED keeps the least RTT moving, which is the worst case of the longest history, 10 s.
     assert peak_mb(60, "red") < peak_mb(15, "red") + 10

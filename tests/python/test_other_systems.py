@@ -65,6 +65,7 @@ def _fullpipe(system: str, folder: Path, *words: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -65,6 +65,7 @@ def record(folder: Path, count: int) -> list[Recording]:
 
 
 @pytest.mark.browser
+@pytest.mark.smoke
 def test_chromium_draws_every_plot_of_a_report_without_an_error(tmp_path: Path) -> None:
     page = write_report(record(tmp_path / "runs", 2), tmp_path / "report.html")
     text = page.read_text(encoding="utf-8")

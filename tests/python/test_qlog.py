@@ -45,6 +45,7 @@ def events(file: Path) -> list[dict[str, Any]]:
     return records(file)[1:]
 
 
+@pytest.mark.slow
 def test_another_projects_reader_knows_every_event(
     recorded: tuple[Recording, list[Path]],
 ) -> None:
@@ -54,6 +55,7 @@ def test_another_projects_reader_knows_every_event(
         assert sum(found.values()) == len(events(file))
 
 
+@pytest.mark.slow
 def test_every_record_is_as_the_drafts_schema_says(recorded: tuple[Recording, list[Path]]) -> None:
     for file in recorded[1]:
         check_by_the_schema(file)
@@ -114,6 +116,7 @@ def qlog(recording: Recording, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_capture_of_another_run_is_refused(
     recorded: tuple[Recording, list[Path]], tmp_path: Path
 ) -> None:
@@ -141,6 +144,7 @@ def test_a_capture_of_another_run_is_refused(
     assert not (tmp_path / "qlog").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_is_only_replaced_with_force(
     recorded: tuple[Recording, list[Path]], tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def run(
     return int(stopped.value.code or 0), shown.out, shown.err
 
 
+@pytest.mark.slow
 def test_two_controls_alone_are_compared_by_welchs_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +90,7 @@ def test_controls_together_share_one_path_and_have_no_test(
     assert str(tmp_path / "c" / "report.html") in messages.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_harm_is_told_for_each_control_against_the_same_seed_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ def test_an_interrupted_run_leaves_a_recording_that_says_so(tmp_path: Path, numb
     assert "cubic" in output
 
 
+@pytest.mark.slow
 def test_interrupted_repetitions_keep_every_run_that_was_begun_and_nothing_else(
     tmp_path: Path,
 ) -> None:
@@ -114,6 +115,7 @@ class Endless(fullpipe.Controller):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGTERM]])
 @pytest.mark.parametrize("several", [[], ["--repeat", "4", "--jobs", "2"]])
 def test_no_worker_of_an_algorithm_outlives_an_interrupted_command(
@@ -153,6 +155,7 @@ def _is_worker(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_call", [0, 1])
 def test_a_run_stopped_before_its_warm_up_ends_can_still_be_reported(
     tmp_path: Path, at_call: int

@@ -79,6 +79,7 @@ def test_on_a_narrow_screen_nothing_covers_or_squeezes_a_plot(
         assert max(plot["legendBottom"], plot["drawnBottom"]) <= plot["boxBottom"] + 1
 
 
+@pytest.mark.slow
 def test_every_table_can_be_scrolled_sideways(recordings: list[Recording], tmp_path: Path) -> None:
     text = write_report(recordings, tmp_path / "report.html", light=True).read_text("utf-8")
     assert text.count("<table") == len(re.findall(r'<div class="wide"><table', text)) >= 5
@@ -129,6 +130,7 @@ def test_pages_of_a_folder_share_one_library(recordings: list[Recording], tmp_pa
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_line_writes_light_pages_into_a_folder(
     recordings: list[Recording], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

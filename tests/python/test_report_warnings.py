@@ -80,6 +80,7 @@ def test_every_congestion_control_has_its_own_box_whatever_the_scenario_is_calle
     assert labels == [f"{cc} (n = 2 runs)" for cc in ("cubic", "bbr3")]
 
 
+@pytest.mark.slow
 def test_static_figures_and_the_terminal_carry_the_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,6 +96,7 @@ def test_static_figures_and_the_terminal_carry_the_mark(
     assert f"unhealthy: {PROBLEM}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_recording_without_queue_samples_has_dashes_and_a_report(tmp_path: Path) -> None:
     folder = record(tmp_path)[0].path
     pq.write_table(empty_table("queue_samples"), folder / "queue_samples.parquet")

@@ -71,6 +71,7 @@ def _standings(card: dict[str, Any]) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_an_algorithm_that_never_backs_off_falls_out_where_loss_and_others_count(
     store: Store, tmp_path: Path
 ) -> None:
@@ -82,6 +83,7 @@ def test_an_algorithm_that_never_backs_off_falls_out_where_loss_and_others_count
     assert found["5.1.3 utilisation"] != "worse"
 
 
+@pytest.mark.slow
 def test_an_algorithm_of_half_a_bdp_falls_out_where_utilisation_counts(
     store: Store, tmp_path: Path
 ) -> None:

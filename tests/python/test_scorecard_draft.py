@@ -60,6 +60,7 @@ def test_what_is_no_bbr_is_not_judged(store: Store) -> None:
     assert "phases" in found.why
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("published", ["max_bw", "min_rtt"])
 def test_a_bbr_that_does_not_publish_its_estimates_is_not_judged(
     store: Store, tmp_path: Path, published: str

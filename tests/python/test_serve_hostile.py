@@ -88,6 +88,7 @@ _BODY = (
 ).map(lambda body: json.dumps(body).encode())
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(_BODY | st.binary(max_size=40))
 @example(b"[" * 60_000)

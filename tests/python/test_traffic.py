@@ -183,6 +183,7 @@ def test_means_of_distributions_are_those_of_their_draws() -> None:
     assert sizes.mean_wire_bytes(cut, 1500) == pytest.approx(frames.mean(), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_capture_gives_the_flow_that_was_captured_and_one_that_is_cut_off_is_refused(
     tmp_path: Path,
 ) -> None:

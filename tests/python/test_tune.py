@@ -134,6 +134,7 @@ def found(folder: Path) -> Found:
     return searched(folder, folder / "store")
 
 
+@pytest.mark.slow
 def test_it_finds_the_window_that_the_path_holds(found: Found) -> None:
     assert found.best is not None
     assert abs(int(found.best.setting["window"]) - CAPACITY) <= 1
@@ -151,12 +152,14 @@ def test_half_the_window_uses_half_the_path(found: Found) -> None:
     assert half.values["own.full"] == 0
 
 
+@pytest.mark.slow
 def test_the_same_file_tries_the_same_and_runs_nothing_twice(folder: Path, found: Found) -> None:
     parts = sorted(path.name for path in (folder / "store" / "parts").iterdir())
     assert searched(folder, folder / "store") == found
     assert sorted(path.name for path in (folder / "store" / "parts").iterdir()) == parts
 
 
+@pytest.mark.slow
 def test_held_out_paths_are_others_and_are_looked_at_once(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

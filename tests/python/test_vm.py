@@ -190,6 +190,7 @@ def test_the_guest_has_memory_for_all_that_a_path_can_hold() -> None:
     assert memory_needed_mib(endless) < 1024
 
 
+@pytest.mark.smoke
 def test_an_algorithm_tells_its_phases_and_its_bandwidth_from_inside_the_kernel() -> None:
     result = run(plan_of({"cc": "bbr3"}))
     rows = result.tables["cc_samples"].to_pydict()
