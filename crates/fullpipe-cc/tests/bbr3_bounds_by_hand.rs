@@ -987,6 +987,17 @@ fn an_undo_returns_the_draft_to_what_the_loss_ended_but_never_out_of_probe_rtt()
     assert_eq!(cut("bbr3", false), Phase::Refill);
     assert_eq!(cut("bbr3-linux", false), Phase::Down);
     assert_eq!(cut("bbr3", true), Phase::ProbeRtt);
+    let mut once = within("bbr3", Phase::Up, &[]);
+    once.mark_lost(100, 50, false);
+    once.event(EventKind::Ssthresh, 0);
+    once.event(EventKind::Undo, 0);
+    quiet_until(&mut once, Phase::Cruise);
+    once.event(EventKind::Undo, 0);
+    assert_eq!(
+        once.phase(),
+        Phase::Cruise,
+        "what was undone is not undone again"
+    );
     // Startup ended by loss.
     for (name, in_probe_rtt, phase) in [
         ("bbr3", false, Phase::Startup),
@@ -1156,5 +1167,21 @@ fn an_application_limited_ack_at_a_settled_window_changes_nothing() {
             seen, learns,
             "{cwnd} {fills} {is_app_limited} {delivered} {loses}"
         );
+    }
+}
+
+#[test]
+fn probe_rtt_ends_the_judgement_of_the_probe_that_it_broke_off() {
+    // bbr_update_min_rtt(): ack_phase = BBR_ACKS_PROBE_STOPPING, which a round's start ends.
+    for (rounds, is_judged) in [(0, true), (2, false)] {
+        let mut hand = within("bbr3-linux", Phase::Up, &[]);
+        hand.conn.now_us += 6_000_000;
+        hand.round();
+        for _ in 0..rounds {
+            hand.round();
+        }
+        assert_eq!(hand.phase(), Phase::ProbeRtt);
+        hand.mark_lost(200, 50, false);
+        assert_eq!(longterm(&hand) < INFINITE, is_judged, "{rounds}");
     }
 }

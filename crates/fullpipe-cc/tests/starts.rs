@@ -393,6 +393,19 @@ fn careful_resume_does_not_jump_on_another_path_or_without_pacing() {
 }
 
 #[test]
+fn careful_resume_waits_for_a_sender_that_has_more_to_send() {
+    // Draft section 4.2: a rate-limited sender does not enter the Unvalidated Phase.
+    let changes = [RESUME, ("saved_cwnd", 400), ("saved_rtt_us", 100_000)];
+    let mut flow = paced("reno", 10, &changes);
+    (flow.conn.snd_una, flow.conn.snd_nxt) = (10 * MSS, 10 * MSS);
+    for (is_cwnd_limited, cwnd) in [(0, 10), (1, 200)] {
+        flow.conn.is_cwnd_limited = is_cwnd_limited;
+        ack(&mut flow, 1, 100_000, false);
+        assert_eq!(flow.ctl.cwnd, cwnd);
+    }
+}
+
+#[test]
 fn careful_resume_keeps_of_a_jump_only_what_the_application_used() {
     // Draft section 3.3, rate_limited: CWND is reset to PipeSize, not below IW.
     let mut flow = resumed(true, 100_000, &[]);

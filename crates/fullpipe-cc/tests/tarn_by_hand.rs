@@ -278,6 +278,9 @@ fn too_much_loss_is_a_fiftieth_in_a_small_buffer_and_a_tenth_elsewhere() {
         (3, 1, 10_150, false),
         (5, 1, 10_150, true),
         (4, 1, 10_150, false),
+        // 3 and 31 packets of queue, where 36 are wanted.
+        (5, 1, 10_040, false),
+        (5, 1, 10_400, false),
         (9, 1, 10_000, false),
         (11, 1, 10_000, true),
         // 20/1024 and 82/1024 are a little less than a tenth.
@@ -407,16 +410,16 @@ fn a_drain_lasts_100_ms_and_a_round_from_when_the_flight_is_small() {
     assert_eq!(hand.phase(), Phase::ProbeRtt, "no round has passed");
 }
 
-/// Ends a drain whose RTTs are these.
-fn end_drain(hand: &mut Hand, rtt_us: i32) {
-    for _ in 0..60 {
+/// Ends a drain whose RTTs are these; the rounds that it took.
+fn end_drain(hand: &mut Hand, rtt_us: i32) -> u32 {
+    for rounds in 1..60 {
         let small = hand.ctl.cwnd;
         let mut ack = hand.next_ack();
         hand.conn.inflight = small;
         ack.rtt_us = rtt_us;
         hand.deliver(ack);
         if hand.phase() != Phase::ProbeRtt {
-            return;
+            return rounds;
         }
     }
     panic!("the drain has no end");
@@ -463,7 +466,9 @@ fn two_drains_behind_the_first_two_that_leave_half_of_the_queue_begin_competitio
             hand.conn.now_us += 4_100_000;
             round(&mut hand, 14_000, |_| {});
             assert_eq!(hand.phase(), Phase::ProbeRtt);
-            end_drain(&mut hand, left_us);
+            // One that leaves more than half of the queue gives way once more.
+            let rounds = end_drain(&mut hand, left_us);
+            assert_eq!(rounds > 11, competes, "{rounds}");
             undrained.push(variable(&hand, "undrained").unwrap() as u32);
         }
         assert_eq!(hand.phase() == Phase::Avoidance, competes, "{undrained:?}");
