@@ -1185,3 +1185,16 @@ fn probe_rtt_ends_the_judgement_of_the_probe_that_it_broke_off() {
         assert_eq!(longterm(&hand) < INFINITE, is_judged, "{rounds}");
     }
 }
+
+#[test]
+fn loss_outside_a_probe_does_not_hold_the_next_probe_back() {
+    // bbr_update_cycle_phase() goes on where bbr_adapt_upper_bounds() decided no phase.
+    let mut hand = within("bbr3-linux", Phase::Cruise, &[]);
+    let waited = (1..100).find(|_| {
+        with_ack(&mut hand, |ack| {
+            (ack.delivered, ack.tx_inflight, ack.lost) = (100, 200, 50)
+        });
+        hand.phase() == Phase::Refill
+    });
+    assert!(waited.is_some());
+}
