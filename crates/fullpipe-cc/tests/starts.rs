@@ -107,6 +107,31 @@ fn hystartpp_returns_to_slow_start_where_the_rtt_falls_below_that_which_ended_it
 }
 
 #[test]
+fn hystartpp_begins_each_conservative_phase_without_credit() {
+    // RFC 9406 section 4.2: a packet of growth for each four acknowledged since CSS began.
+    let mut flow = begun("cubic", 10, &[HYSTARTPP]);
+    round(&mut flow, 10, 50_000);
+    for _ in 0..9 {
+        ack(&mut flow, 4, 60_000, false);
+    }
+    assert_eq!(ack(&mut flow, 3, 60_000, true), 0);
+    // The next round's RTT is lower, so slow start is back; then CSS begins again.
+    round(&mut flow, 10, 50_000);
+    round(&mut flow, 7, 60_000);
+    assert_eq!(ack(&mut flow, 3, 60_000, false), 3);
+    round(&mut flow, 10, 50_000);
+    for _ in 0..7 {
+        ack(&mut flow, 4, 60_000, false);
+    }
+    assert_eq!(
+        ack(&mut flow, 3, 60_000, false),
+        0,
+        "the eighth sample begins CSS"
+    );
+    assert_eq!(ack(&mut flow, 1, 60_000, false), 1);
+}
+
+#[test]
 fn hystartpp_counts_at_most_eight_packets_of_an_ack_unless_the_host_paces() {
     // RFC 9406 section 4.3: L = 8, or infinity for paced senders.
     let mut flow = begun("reno", 10, &[HYSTARTPP]);
@@ -324,6 +349,21 @@ fn rapid_start_ends_its_recovery_at_beta_of_what_the_path_held_where_two_thirds_
         ack(&mut flow, 10, 50_000, false);
         assert_eq!(flow.ctl.ssthresh, settled);
     }
+}
+
+#[test]
+fn what_was_lost_before_its_recovery_is_none_of_rapid_starts() {
+    // Draft section 3.3: with nothing delivered or lost yet, silence = 29/36 of the window are left.
+    let mut flow = Caller::with("reno", 3600, &[RAPID]);
+    flow.conn.packets_out = 3600;
+    flow.conn.lost = 1000;
+    ack(&mut flow, 0, 50_000, false);
+    flow.event(EventKind::Ssthresh, 0, 0);
+    assert!(
+        flow.ctl.ssthresh.abs_diff(2900) <= 10,
+        "{}",
+        flow.ctl.ssthresh
+    );
 }
 
 proptest! {
