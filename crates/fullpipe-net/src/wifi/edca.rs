@@ -146,4 +146,75 @@ mod tests {
         edcaf.wants_from_ns = Some(100_000);
         assert_eq!(edcaf.access_ns(0), Some(43_000 + 7 * 9_000));
     }
+
+    #[test]
+    fn each_codepoint_has_the_category_of_rfc_8325() {
+        // Section 4.3, table: EF 46 and VA 44, CS6 48, CS7 56 voice; AF4x, CS4, AF3x, CS3, CS5 video; AF2x, AF1x,
+        // CS2 and CS0 best effort; CS1 background. Others by their first three bits.
+        let mut expected = [1; 64];
+        for (dscps, category) in [
+            (8..16, 0),
+            (16..24, 0),
+            (24..32, 1),
+            (32..48, 2),
+            (48..64, 3),
+        ] {
+            expected[dscps].fill(category);
+        }
+        for (dscp, category) in [
+            (10, 1),
+            (12, 1),
+            (14, 1),
+            (16, 1),
+            (18, 1),
+            (20, 1),
+            (22, 1),
+            (24, 2),
+            (26, 2),
+            (28, 2),
+            (30, 2),
+            (44, 3),
+            (46, 3),
+        ] {
+            expected[dscp] = category;
+        }
+        for (dscp, category) in expected.into_iter().enumerate() {
+            assert_eq!(category_of_dscp(dscp as u8), category, "DSCP {dscp}");
+        }
+    }
+
+    #[test]
+    fn a_frame_waits_for_its_slots_behind_aifs() {
+        // AIFS 43 us, slots of 9 us: three are left. One that wants to send later takes the next boundary.
+        let mut edcaf = Edcaf::new(&access(0)[1], 16_000, 9_000);
+        assert_eq!(edcaf.access_ns(0), None);
+        edcaf.slots = 3;
+        for (wants_us, at_us) in [(0, 70), (70, 70), (71, 79), (79, 79), (80, 88)] {
+            edcaf.wants_from_ns = Some(wants_us * 1000);
+            assert_eq!(edcaf.access_ns(0), Some(at_us * 1000), "{wants_us}");
+            assert_eq!(edcaf.access_ns(5_000_000), Some(5_070_000));
+        }
+        // Before the end of AIFS nothing counts, at it one slot, and never more than there are.
+        for (noticed_us, left) in [(42, 3), (43, 2), (51, 2), (52, 1), (100, 0)] {
+            let mut frozen = edcaf.clone();
+            frozen.freeze(0, noticed_us * 1000);
+            assert_eq!(frozen.slots, left, "{noticed_us}");
+        }
+    }
+
+    #[test]
+    fn a_backoff_begins_only_where_the_medium_is_busy_and_none_is_pending() {
+        let access = WifiAccess {
+            cw_min: 1023,
+            ..access(0)[1]
+        };
+        for (slots, busy, draws) in [(0, true, true), (0, false, false), (5, true, false)] {
+            let mut edcaf = Edcaf::new(&access, 16_000, 9_000);
+            edcaf.slots = slots;
+            edcaf.want(7, busy, &mut Rng::new(1));
+            assert_eq!(edcaf.slots != slots, draws, "{slots} {busy}");
+            edcaf.want(9, true, &mut Rng::new(2));
+            assert_eq!(edcaf.wants_from_ns, Some(7));
+        }
+    }
 }

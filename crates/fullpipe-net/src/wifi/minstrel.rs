@@ -158,4 +158,48 @@ mod tests {
         run(4000, 6000, 2);
         assert!(run(6000, 7000, 2)[2] > 900);
     }
+
+    #[test]
+    fn the_best_rate_has_the_most_bits_times_its_smoothed_probability() {
+        // Bits a symbol 26, 52, 78, 104, 156, 208, 234, 260. MINSTREL_FRAC(90, 100) caps and 10 % cuts off.
+        let phy = Phy::new(&channel(1)).unwrap();
+        let mode = |mcs| phy.mode(mcs).unwrap();
+        let mut control = RateControl::minstrel(&phy);
+        assert_eq!(control.choose(0).mcs, 0);
+        for (ms, reports, best) in [
+            // Half of 208 is more than 0.9 of 104; one in twenty of 260 is nothing.
+            (50, [(3, 20, 20), (5, 20, 10), (7, 20, 1)], 5),
+            // 0.75 * 0.5 of 208 are 78; 0.9 of 104 are 93.6; 0.25 of 260, with 0.05 before, are 74.75.
+            (100, [(3, 20, 20), (5, 20, 0), (7, 20, 20)], 3),
+            // 0.75 * 0.2875 + 0.25 of 260 are 121.
+            (150, [(3, 20, 20), (5, 20, 0), (7, 20, 20)], 7),
+        ] {
+            for (mcs, attempts, successes) in reports {
+                control.report(mode(mcs), attempts, successes);
+            }
+            let before = control.current().mcs;
+            control.choose(ms * 1_000_000 - 1);
+            assert_eq!(control.current().mcs, before, "not before {ms} ms");
+            control.choose(ms * 1_000_000);
+            assert_eq!(control.current().mcs, best, "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn each_sixteenth_ppdu_tries_the_next_rate_that_could_be_better() {
+        let phy = Phy::new(&channel(1)).unwrap();
+        let mut control = RateControl::minstrel(&phy);
+        control.report(phy.mode(5).unwrap(), 20, 12);
+        // 0.6 of 208 are 124.8: 156 and more could be better.
+        let chosen: Vec<u32> = (0..80).map(|_| control.choose(50_000_000).mcs).collect();
+        for (place, &mcs) in chosen.iter().enumerate() {
+            let expected = match place {
+                15 | 63 => 4,
+                31 | 79 => 6,
+                47 => 7,
+                _ => 5,
+            };
+            assert_eq!(mcs, expected, "{place}");
+        }
+    }
 }

@@ -300,4 +300,130 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn data_bits_of_a_symbol_are_those_of_the_standards_tables_for_each_mode() {
+        // Tables 19-27, 19-31, 21-30, 21-38 and 21-46: one stream.
+        let of = |standard, width| {
+            let phy = phy(standard, width, 1, false);
+            let modes = (0..10).filter_map(|mcs| phy.mode(mcs));
+            modes.map(|mode| mode.bits_per_symbol).collect::<Vec<_>>()
+        };
+        let narrow = [26, 52, 78, 104, 156, 208, 234, 260, 312];
+        assert_eq!(of(WifiStandard::N, 20), narrow[..8]);
+        assert_eq!(of(WifiStandard::Ac, 20), narrow);
+        let wide = [54, 108, 162, 216, 324, 432, 486, 540, 648, 720];
+        assert_eq!(of(WifiStandard::N, 40), wide[..8]);
+        assert_eq!(of(WifiStandard::Ac, 40), wide);
+        let vht80 = [117, 234, 351, 468, 702, 936, 1053, 1170, 1404, 1560];
+        assert_eq!(of(WifiStandard::Ac, 80), vht80);
+        assert_eq!(of(WifiStandard::Ac, 160), vht80.map(|bits| 2 * bits));
+    }
+
+    #[test]
+    fn control_frames_take_whole_symbols_at_the_basic_rate_below_the_data() {
+        // 20 us and symbols of 4 us with 24, 48 or 96 bits for 22 bits and 14, 20, 24 and 32 bytes.
+        let phy = phy(WifiStandard::N, 20, 1, false);
+        for (mcs, ack, rts, request, block_ack) in [
+            (0, 44, 52, 56, 68),
+            (1, 32, 36, 40, 44),
+            (2, 32, 36, 40, 44),
+            (3, 28, 28, 32, 32),
+            (7, 28, 28, 32, 32),
+        ] {
+            let mode = phy.mode(mcs).unwrap();
+            let times = [
+                phy.ack_ns(mode),
+                phy.cts_ns(mode),
+                phy.rts_ns(mode),
+                phy.block_ack_request_ns(mode),
+                phy.block_ack_ns(mode),
+            ];
+            assert_eq!(
+                times,
+                [ack, ack, rts, request, block_ack].map(|us| us * US),
+                "MCS {mcs}"
+            );
+        }
+        assert_eq!(phy.eifs_extra_ns(), (16 + 44) * US);
+        assert_eq!(phy.timeout_ns, (16 + 9 + 20) * US);
+    }
+
+    #[test]
+    fn preambles_guard_intervals_and_the_band_change_a_ppdus_duration() {
+        // 1538 bytes at 260 bits a symbol: 48 symbols of 4 or 3.6 us behind 32 us and training fields of 4.
+        let data_us = |change: fn(&mut Wifi)| {
+            let mut wifi = channel(1);
+            wifi.rules = ns3();
+            change(&mut wifi);
+            let phy = Phy::new(&wifi).unwrap();
+            phy.ppdu_ns(phy.mode(7).unwrap(), 1538) / 100
+        };
+        assert_eq!(data_us(|_| {}), 2280);
+        assert_eq!(data_us(|wifi| wifi.short_guard_interval = true), 360 + 1728);
+        let rounded = data_us(|wifi| {
+            wifi.short_guard_interval = true;
+            wifi.rules.round_short_guard_interval = true;
+        });
+        assert_eq!(rounded, 360 + 1760);
+        assert_eq!(data_us(|wifi| wifi.band = WifiBand::Ghz2), 2280 + 60);
+        // 520, 780 and 1040 bits: 24, 16 and 12 symbols; 2, 4 and 4 training fields.
+        assert_eq!(data_us(|wifi| wifi.streams = 2), 400 + 960);
+        assert_eq!(data_us(|wifi| wifi.streams = 3), 480 + 640);
+        assert_eq!(data_us(|wifi| wifi.streams = 4), 480 + 480);
+        assert_eq!(data_us(|wifi| wifi.standard = WifiStandard::Ac), 2280);
+        let with_sig_b = data_us(|wifi| {
+            wifi.standard = WifiStandard::Ac;
+            wifi.rules.vht_sig_b = true;
+        });
+        assert_eq!(with_sig_b, 2280 + 40);
+        let mut wifi = channel(1);
+        wifi.band = WifiBand::Ghz2;
+        let phy = Phy::new(&wifi).unwrap();
+        // SIFS 10; 138 bytes at 1 Mbit/s behind 192 us.
+        assert_eq!(
+            (phy.sifs_ns, phy.timeout_ns, phy.beacon_ns),
+            (10_000, 39_000, 1_296_000)
+        );
+    }
+
+    #[test]
+    fn a_second_encoder_has_tail_bits_of_its_own() {
+        // 80 MHz, two streams, 400 ns, MCS 9: 867 Mbit/s need two encoders; 387 bytes and 28 bits are more
+        // than the 3120 bits of a symbol, with 22 they were not. At 800 ns, 780 Mbit/s, it needs two as well;
+        // MCS 4 at 351 Mbit/s one.
+        let symbols = |short, mcs, bytes| {
+            let phy = phy(WifiStandard::Ac, 80, 2, short);
+            let mode = phy.mode(mcs).unwrap();
+            (phy.ppdu_ns(mode, bytes) - phy.ppdu_ns(mode, 0)) / phy.symbol_ns + 1
+        };
+        assert_eq!((symbols(true, 9, 386), symbols(true, 9, 387)), (1, 2));
+        assert_eq!((symbols(false, 9, 386), symbols(false, 9, 387)), (1, 2));
+        // 1404 bits: 172 bytes and 22 bits are 1398, and 28 would be 1404.
+        assert_eq!((symbols(false, 4, 172), symbols(false, 4, 173)), (1, 2));
+    }
+
+    #[test]
+    fn channels_that_the_standard_does_not_have_are_refused() {
+        let error = |change: fn(&mut Wifi)| {
+            let mut wifi = channel(1);
+            change(&mut wifi);
+            Phy::new(&wifi).err().unwrap_or_default()
+        };
+        assert!(error(|wifi| wifi.width_mhz = 80).contains("width_mhz"));
+        assert!(error(|wifi| wifi.streams = 0).contains("streams"));
+        assert_eq!(error(|wifi| wifi.streams = 4), "");
+        assert!(error(|wifi| wifi.streams = 5).contains("streams"));
+        assert_eq!(
+            error(|wifi| (wifi.standard, wifi.streams) = (WifiStandard::Ac, 8)),
+            ""
+        );
+        assert!(
+            error(|wifi| (wifi.standard, wifi.streams) = (WifiStandard::Ac, 9)).contains("streams")
+        );
+        assert!(
+            error(|wifi| (wifi.standard, wifi.band) = (WifiStandard::Ac, WifiBand::Ghz2))
+                .contains("band")
+        );
+    }
 }

@@ -352,3 +352,279 @@ fn packets_of_an_ampdu_go_up_one_by_one_or_all_at_its_end() {
     assert_eq!(one_by_one[19], together[19]);
     assert!(one_by_one[18] >= together[18] - 184 * 8 * 4_000 / 260 - 1);
 }
+
+/// A channel without beacons whose contention windows are 0, so that no time is drawn.
+fn certain(count: usize, max_ampdu_bytes: u32) -> Wifi {
+    let mut wifi = channel(count);
+    wifi.beacon_interval_ns = 0;
+    wifi.access = access(max_ampdu_bytes);
+    for access in &mut wifi.access {
+        (access.cw_min, access.cw_max) = (0, 0);
+    }
+    wifi.rules.pass_on_each_mpdu = false;
+    wifi.rules.explicit_block_ack_request = false;
+    wifi
+}
+
+/// When a full packet is sent to or from a station in a category: us, station, up, category.
+type Send = (u64, usize, bool, usize);
+
+/// Times in ns at which packets arrive, and those at which packets are given up.
+fn timeline(wifi: &Wifi, sends: &[Send]) -> (Vec<u64>, Vec<u64>) {
+    let mut channel = Channel::<Small>::new(wifi, 1).expect("a sound channel");
+    let (mut delivered, mut dropped) = (Vec::new(), Vec::new());
+    let (mut arrivals, mut losses) = (Vec::new(), Vec::new());
+    let mut sends = sends.iter().peekable();
+    loop {
+        let due_ns = channel.next_ns();
+        match sends.peek() {
+            Some(&&(us, station, up, category)) if us * US <= due_ns => {
+                sends.next();
+                channel.send(us * US, station, up, category, Small(1514), &mut dropped);
+            }
+            _ if due_ns == u64::MAX => return (arrivals, losses),
+            _ => channel.advance(due_ns, &mut delivered, &mut dropped),
+        }
+        arrivals.extend(delivered.drain(..).map(|_| due_ns));
+        losses.extend(dropped.drain(..).map(|_| due_ns));
+    }
+}
+
+fn us(times: &[u64]) -> Vec<u64> {
+    times.iter().map(|us| us * US).collect()
+}
+
+const BE: usize = 1;
+const VI: usize = 2;
+const VO: usize = 3;
+
+#[test]
+fn a_frame_goes_after_aifs_and_the_next_one_after_its_ack_and_aifs() {
+    // AIFS 43 us, 1538 bytes 228, SIFS 16, Ack 28. After 630 us the boundaries of slots are at 673 + 9 k, after
+    // 1278 us at 1321 + 9 k.
+    for up in [true, false] {
+        let sends = [
+            (0, 0, up, BE),
+            (0, 0, up, BE),
+            (1000, 0, up, BE),
+            (2000, 0, up, BE),
+        ];
+        let (arrivals, losses) = timeline(&certain(1, 0), &sends);
+        assert_eq!(arrivals, us(&[271, 315 + 43 + 228, 1006 + 228, 2005 + 228]));
+        assert!(losses.is_empty());
+    }
+}
+
+#[test]
+fn an_ampdu_is_received_at_its_end_or_mpdu_by_mpdu() {
+    // 2 * 1544 + 1542 bytes in 143 symbols: 608 us. Behind the first of 1538 bytes 3092 follow, behind the
+    // second 1544, at 260 bits in 4 us.
+    let mut wifi = certain(1, 65_535);
+    let sends = [(0, 0, true, BE); 3];
+    assert_eq!(timeline(&wifi, &sends).0, us(&[651; 3]));
+    wifi.rules.pass_on_each_mpdu = true;
+    let expected = [651_000 - 380_553, 651_000 - 190_030, 651_000];
+    assert_eq!(timeline(&wifi, &sends).0, expected);
+    // BlockAck 32 us: the next frame at 651 + 16 + 32 + 43.
+    let later = [
+        (0, 0, true, BE),
+        (0, 0, true, BE),
+        (0, 0, true, BE),
+        (600, 0, true, BE),
+    ];
+    assert_eq!(timeline(&wifi, &later).0[3], (742 + 228) * US);
+}
+
+#[test]
+fn a_frame_that_nothing_answers_is_sent_again_and_given_up_at_the_retry_limit() {
+    // Behind each attempt a timeout of SIFS 16, a slot 9 and a preamble 20, and AIFS: 43, 359, 675 us.
+    let mut wifi = certain(1, 0);
+    wifi.stations[0].error_ppm = 1_000_000;
+    for (limit, given_up_us) in [(1, 271), (2, 587), (3, 903)] {
+        wifi.retry_limit = limit;
+        let (arrivals, losses) = timeline(&wifi, &[(0, 0, true, BE)]);
+        assert_eq!((arrivals, losses), (vec![], us(&[given_up_us])));
+    }
+}
+
+#[test]
+fn mpdus_that_were_missing_too_often_are_given_up_and_a_request_goes_before_the_data() {
+    // Two MPDUs: 3086 bytes in 96 symbols, 420 us: from 43 to 463, and after 45 and 43 from 551 to 971. With a
+    // BlockAckReq of 32 from 551, BlockAck to 631, and data from 674 to 1094.
+    let mut wifi = certain(1, 65_535);
+    wifi.stations[0].error_ppm = 1_000_000;
+    for (limit, request, given_up_us) in [
+        (0, false, 463),
+        (1, false, 971),
+        (0, true, 463),
+        (1, true, 1094),
+    ] {
+        wifi.block_ack_retry_limit = Some(limit);
+        wifi.rules.explicit_block_ack_request = request;
+        let losses = timeline(&wifi, &[(0, 0, true, BE); 2]).1;
+        assert_eq!(losses, us(&[given_up_us; 2]), "{limit} {request}");
+    }
+}
+
+#[test]
+fn frames_that_begin_within_the_detection_time_collide() {
+    // Both at 43 us, to 271; again after 45 and 43: 43 + 316 k. The seventh is the last.
+    let sends = [(0, 0, true, BE), (0, 1, true, BE)];
+    let (arrivals, losses) = timeline(&certain(2, 0), &sends);
+    assert_eq!((arrivals, losses), (vec![], us(&[43 + 6 * 316; 2])));
+    // RTS collide for 28 us: again after 28 + 45 + 43.
+    let mut wifi = certain(2, 0);
+    wifi.rts_threshold_bytes = Some(1000);
+    let (arrivals, losses) = timeline(&wifi, &sends);
+    assert_eq!((arrivals, losses), (vec![], us(&[43 + 6 * 116; 2])));
+}
+
+#[test]
+fn a_long_frame_is_announced_by_rts_and_cts() {
+    // RTS 28, SIFS, CTS 28, SIFS: 88 us before the frame. The threshold itself is not announced.
+    for (threshold, arrival_us) in [(1537, 359), (1538, 271)] {
+        let mut wifi = certain(1, 0);
+        wifi.rts_threshold_bytes = Some(threshold);
+        assert_eq!(timeline(&wifi, &[(0, 0, true, BE)]).0, us(&[arrival_us]));
+    }
+}
+
+#[test]
+fn a_transmission_opportunity_goes_on_sifs_after_the_ack_while_the_next_exchange_fits() {
+    // VI: AIFS 34; 34 to 262, Ack to 306, SIFS, 322 to 550, 610 to 838.
+    let mut wifi = certain(1, 0);
+    let sends = [(0, 0, true, VI); 3];
+    assert_eq!(timeline(&wifi, &sends).0, us(&[262, 550, 838]));
+    // Two exchanges take 272 + 16 + 272 us.
+    wifi.access[VI].txop_ns = 560 * US;
+    assert_eq!(timeline(&wifi, &sends).0[..2], us(&[262, 550]));
+    wifi.rules.reserve_whole_txop = false;
+    assert_eq!(timeline(&wifi, &sends).0, us(&[262, 550, 594 + 34 + 228]));
+    wifi.access[VI].txop_ns = 559 * US;
+    assert_eq!(timeline(&wifi, &sends).0[..2], us(&[262, 306 + 34 + 228]));
+    wifi.access[VI].txop_ns = 0;
+    assert_eq!(timeline(&wifi, &sends).0[..2], us(&[262, 306 + 34 + 228]));
+}
+
+#[test]
+fn the_higher_category_goes_first_and_releases_its_reservation() {
+    // VO from 34 to 262, Ack to 306; CF-End of 52 after SIFS to 374; BE 43 later. Without a reservation from
+    // 306 on.
+    let mut wifi = certain(1, 0);
+    let sends = [(0, 0, true, BE), (0, 0, true, VO)];
+    assert_eq!(timeline(&wifi, &sends).0, us(&[262, 374 + 43 + 228]));
+    wifi.rules.reserve_whole_txop = false;
+    assert_eq!(timeline(&wifi, &sends).0, us(&[262, 306 + 43 + 228]));
+    // Where no CF-End fits, others wait for the end of the reservation, the two ends do not.
+    wifi.rules.reserve_whole_txop = true;
+    wifi.access[VO].txop_ns = 300 * US;
+    assert_eq!(timeline(&wifi, &sends).0, us(&[262, 306 + 43 + 228]));
+    let mut two = certain(2, 0);
+    two.access[VO].txop_ns = 300 * US;
+    let sends = [(0, 1, true, BE), (0, 0, true, VO)];
+    assert_eq!(timeline(&two, &sends).0, us(&[262, 334 + 43 + 228]));
+}
+
+#[test]
+fn a_beacon_takes_its_turn_pifs_after_its_time() {
+    // 208 us from 1000 on, as the medium is idle. A frame of 999 us would begin at the slot boundary of 1006 and
+    // waits until 1208 + 43; one of 995 us begins at 997, within the detection time: it is lost, and goes again
+    // from 997 + 228 + 45 + 43 on.
+    for (sent_us, begins_us) in [(999, 1251), (995, 1313)] {
+        let arrived = around_a_beacon(sent_us);
+        assert_eq!(arrived, [271, begins_us + 228].map(|us| us * US));
+    }
+}
+
+/// When two full packets arrive, of 0 and of this time, on a channel with a beacon each ms.
+fn around_a_beacon(sent_us: u64) -> Vec<u64> {
+    let mut wifi = certain(1, 0);
+    wifi.beacon_interval_ns = 1000 * US;
+    let mut channel = Channel::<Small>::new(&wifi, 1).expect("a sound channel");
+    let (mut delivered, mut dropped) = (Vec::new(), Vec::new());
+    let mut arrived = Vec::new();
+    for (at_us, until_us) in [(0, 900), (sent_us, 1900)] {
+        channel.send(at_us * US, 0, true, BE, Small(1514), &mut dropped);
+        while channel.next_ns() <= until_us * US {
+            let at_ns = channel.next_ns();
+            channel.advance(at_ns, &mut delivered, &mut dropped);
+            arrived.extend(delivered.drain(..).map(|_| at_ns));
+        }
+    }
+    arrived
+}
+
+#[test]
+fn totals_and_counters_count_what_was_sent_answered_and_handed_on() {
+    let mut wifi = certain(1, 0);
+    wifi.retry_limit = 2;
+    let mut channel = Channel::<Small>::new(&wifi, 1).expect("a sound channel");
+    let (mut delivered, mut dropped) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        channel.send(0, 0, true, BE, Small(1514), &mut dropped);
+    }
+    channel.send(0, 0, false, VI, Small(100), &mut dropped);
+    assert_eq!(channel.backlog(true), (3, 3 * 1514));
+    assert_eq!(channel.backlog(false), (1, 100));
+    channel.advance(S, &mut delivered, &mut dropped);
+    let totals = channel.totals(0, true, BE);
+    assert_eq!(
+        (totals.delivered_packets, totals.delivered_bytes),
+        (3, 3 * 1514)
+    );
+    assert_eq!(
+        (totals.ppdus, totals.mpdus, totals.retried_mpdus),
+        (3, 3, 0)
+    );
+    assert_eq!((totals.unanswered_ppdus, totals.lost_packets), (0, 0));
+    // Each 228, SIFS 16 and Ack 28.
+    assert_eq!(totals.airtime_ns, 3 * 272 * US);
+    let counters = channel.counters(true);
+    assert_eq!(
+        (
+            counters.offered_packets,
+            counters.sent_packets,
+            counters.sent_bytes
+        ),
+        (3, 3, 4542)
+    );
+    assert_eq!(channel.counters(false).sent_bytes, 100);
+    assert_eq!(
+        (channel.backlog(true), channel.backlog(false)),
+        ((0, 0), (0, 0))
+    );
+    wifi.stations[0].error_ppm = 1_000_000;
+    let mut channel = Channel::<Small>::new(&wifi, 1).expect("a sound channel");
+    channel.send(0, 0, true, BE, Small(1514), &mut dropped);
+    channel.advance(S, &mut delivered, &mut dropped);
+    let totals = channel.totals(0, true, BE);
+    assert_eq!(
+        (totals.ppdus, totals.mpdus, totals.retried_mpdus),
+        (2, 2, 1)
+    );
+    assert_eq!(
+        (
+            totals.unanswered_ppdus,
+            totals.lost_packets,
+            totals.airtime_ns
+        ),
+        (2, 1, 0)
+    );
+    assert_eq!(channel.counters(true).dropped_packets, 1);
+}
+
+#[test]
+fn a_drivers_fifo_holds_its_limit_with_what_is_in_the_air() {
+    let mut wifi = certain(1, 0);
+    wifi.stations[0].queues = driver(2);
+    let mut channel = Channel::<Small>::new(&wifi, 1).expect("a sound channel");
+    let (mut delivered, mut dropped) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        channel.send(0, 0, true, BE, Small(1514), &mut dropped);
+    }
+    assert_eq!(dropped.len(), 1);
+    channel.advance(300 * US, &mut delivered, &mut dropped);
+    channel.send(300 * US, 0, true, BE, Small(1514), &mut dropped);
+    channel.send(300 * US, 0, true, BE, Small(1514), &mut dropped);
+    assert_eq!((delivered.len(), dropped.len()), (1, 2));
+}

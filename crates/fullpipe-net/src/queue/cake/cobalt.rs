@@ -263,4 +263,151 @@ mod tests {
         let wanted = 100_000.0 * f64::from(cobalt.blue) / 2f64.powi(32);
         assert!((dropped as f64 / wanted - 1.0).abs() < 0.03, "{dropped}");
     }
+
+    /// A tenth of a ms.
+    const TENTH: u64 = MS / 10;
+
+    #[test]
+    fn signals_and_counts_follow_cobalt_should_drop() {
+        // Columns: time in tenths of a ms, whether the packet waited longer than the target, whether it is
+        // marked, and then the count and the time of the next signal in us. 100 ms by the table's square root
+        // of 2 are 70.6708 ms, of 3 57.7350.
+        let mut cobalt = Cobalt::default();
+        let mut rng = Rng::new(1);
+        for (at, is_late, marked, count, next_us) in [
+            (10_000, false, false, 0, 1_100_000), // an activity timeout: an interval
+            (10_000, true, false, 1, 1_000_000),  // no square root yet: at once
+            (10_000, true, true, 2, 1_070_670),
+            (10_706, true, false, 2, 1_070_670),
+            (10_707, true, true, 3, 1_128_405),
+            // On time: nothing is due, and then one of the counts is forgotten in each of its intervals.
+            (11_000, false, false, 3, 1_128_405),
+            (11_285, false, false, 2, 1_199_076),
+            // Late again: from now on, by the count that is left.
+            (11_500, true, false, 2, 1_220_670),
+            (12_206, true, false, 2, 1_220_670),
+            (12_207, true, true, 3, 1_278_405),
+            // On time for long: 2 at 1278.4, 1 at 1349.1, 0 at 1449.1.
+            (13_490, false, false, 2, 1_349_076),
+            (13_491, false, false, 1, 1_449_076),
+            (14_491, false, false, 0, 1_549_100),
+        ] {
+            let sojourn_ns = if is_late { 5 * MS + 1 } else { 5 * MS };
+            let signal = cobalt.judge(&PARAMS, at * TENTH, sojourn_ns, true, 0, &mut rng);
+            assert_eq!(
+                signal,
+                Signal {
+                    mark: marked,
+                    drop: false
+                },
+                "{at}"
+            );
+            assert_eq!(cobalt.count, count, "{at}");
+            let next_ns = cobalt.drop_next_ns;
+            assert!(next_ns.abs_diff(next_us * 1000) <= 1000, "{at}: {next_ns}");
+        }
+    }
+
+    #[test]
+    fn a_signal_that_is_overdue_moves_to_now_unless_the_packet_is_dropped() {
+        // cobalt_should_drop(): "Overload the drop_next field as an activity timeout", if schedule > 0. With a
+        // count of 2 that was due long ago: a mark leaves the next one at now, a drop in the past.
+        for (ecn_capable, next_ns) in [(true, 2000 * MS), (false, 1_070_670 * 1000)] {
+            let mut cobalt = Cobalt {
+                count: 1,
+                inv_sqrt: INV_SQRT[1],
+                drop_next_ns: 1000 * MS,
+                dropping: true,
+                ..Cobalt::default()
+            };
+            let mut rng = Rng::new(1);
+            let signal = cobalt.judge(&PARAMS, 2000 * MS, 20 * MS, ecn_capable, 0, &mut rng);
+            assert_eq!((signal.mark, signal.drop), (ecn_capable, !ecn_capable));
+            assert!(
+                cobalt.drop_next_ns.abs_diff(next_ns) < 2000,
+                "{}",
+                cobalt.drop_next_ns
+            );
+        }
+    }
+
+    #[test]
+    fn a_packet_is_late_above_the_target_four_mtu_times_and_two_for_each_bulk_flow() {
+        let late = |sojourn_ns, mtu_ns, bulk_flows| {
+            let mut cobalt = Cobalt::default();
+            let law = Law { mtu_ns, ..PARAMS };
+            cobalt.judge(
+                &law,
+                1000 * MS,
+                sojourn_ns,
+                true,
+                bulk_flows,
+                &mut Rng::new(1),
+            );
+            cobalt.dropping
+        };
+        for (least_ns, mtu_ns, bulk_flows) in [
+            (5 * MS, MS, 0),
+            (8 * MS, 2 * MS, 1),
+            (8 * MS, 2 * MS, 2),
+            (12 * MS, 2 * MS, 3),
+        ] {
+            assert!(
+                !late(least_ns, mtu_ns, bulk_flows),
+                "{least_ns} {bulk_flows}"
+            );
+            assert!(
+                late(least_ns + 1, mtu_ns, bulk_flows),
+                "{least_ns} {bulk_flows}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_full_queue_signals_at_once_and_an_empty_one_forgets_when_a_signal_is_due() {
+        // cobalt_queue_full() and cobalt_queue_empty(). BLUE moves when more than the target has passed.
+        let mut cobalt = Cobalt::default();
+        cobalt.on_full(&PARAMS, 5 * MS);
+        assert_eq!((cobalt.blue, cobalt.count, cobalt.dropping), (0, 1, true));
+        assert_eq!(cobalt.drop_next_ns, 5 * MS);
+        cobalt.count = 3;
+        cobalt.on_full(&PARAMS, 5 * MS + 1);
+        assert_eq!((cobalt.blue, cobalt.count), (STEP_UP, 3));
+        cobalt.on_full(&PARAMS, 10 * MS + 1);
+        assert_eq!(cobalt.blue, STEP_UP);
+        cobalt.on_full(&PARAMS, 10 * MS + 2);
+        assert_eq!(
+            (cobalt.blue, cobalt.drop_next_ns),
+            (2 * STEP_UP, 10 * MS + 2)
+        );
+        cobalt.drop_next_ns += 1;
+        cobalt.on_empty(&PARAMS, 10 * MS + 2);
+        assert!(!cobalt.dropping && cobalt.count == 3, "not due yet");
+        cobalt.on_empty(&PARAMS, 10 * MS + 3);
+        assert_eq!((cobalt.count, cobalt.blue), (2, 2 * STEP_UP));
+        assert!(cobalt.drop_next_ns.abs_diff(80 * MS + 670_849) < 10);
+        cobalt.on_empty(&PARAMS, 15 * MS + 2);
+        assert_eq!(cobalt.blue, 2 * STEP_UP);
+        cobalt.on_empty(&PARAMS, 15 * MS + 3);
+        assert_eq!(cobalt.blue, 2 * STEP_UP - STEP_DOWN);
+        assert!(!cobalt.is_at_rest(1000 * MS));
+        for (blue, count, now_ns, expected) in [
+            (0, 0, 7, true),
+            (0, 0, 6, false),
+            (1, 0, 7, false),
+            (0, 1, 7, false),
+        ] {
+            let resting = Cobalt {
+                blue,
+                count,
+                drop_next_ns: 7,
+                ..Cobalt::default()
+            };
+            assert_eq!(
+                resting.is_at_rest(now_ns),
+                expected,
+                "{blue} {count} {now_ns}"
+            );
+        }
+    }
 }

@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 
+use super::Cake;
 use super::{AckFilter, Framing, Isolation, Params, Tins};
 use crate::packet::PureAck;
+use crate::queue::discipline::{Discipline, Environment};
 use crate::queue::{Aqm, Qdisc, Queue};
-use crate::testing::{TestPacket, FRAME_BYTES, MS, MTU_BYTES};
+use crate::testing::{Hand, TestPacket, FRAME_BYTES, MS, MTU_BYTES};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -425,4 +427,173 @@ fn the_ack_filter_keeps_duplicates_sacks_dsacks_and_changes_of_the_marks_echo() 
     // The last ACK before the echo changes has to stay.
     assert_eq!(aggressive(&[(5, &[], 0), (6, &[], 1)]), []);
     assert_eq!(aggressive(&[(5, &[], 1), (6, &[], 1)]), [0]);
+}
+
+fn hand(rate_bps: u64, limit_bytes: Option<u64>, change: impl Fn(&mut Params)) -> Hand {
+    let mut params = plain();
+    change(&mut params);
+    let qdisc = Qdisc {
+        limit_bytes,
+        limit_packets: None,
+        aqm: Aqm::Cake(params),
+    };
+    Hand::over(Queue::new(&qdisc, rate_bps, MTU_BYTES, 1))
+}
+
+#[test]
+fn target_interval_quantum_and_memory_follow_from_the_rate() {
+    // cake_set_rate(): target = max(1.5 packets, target), interval = max(rtt + target - target before, 2
+    // targets), quantum = rate >> 12 from 300 to 1514. cake_reconfigure(): four RTTs of bytes, at least 4
+    // MiB, at most 10240 packets.
+    let most = 10_240 * 1514;
+    for (rate_bps, rtt_us, target_us, expected) in [
+        // Packets of 12.112 ms.
+        (1_000_000, 100_000, 5000, (18_168, 113_168, 300, 4 << 20)),
+        (100_000_000, 100_000, 5000, (5000, 100_000, 1514, 5_000_000)),
+        (20_000_000, 100_000, 5000, (5000, 100_000, 610, 4 << 20)),
+        (1_000_000_000, 100_000, 5000, (5000, 100_000, 1514, most)),
+        // Packets of 1.2112 ms.
+        (10_000_000, 10_000, 500, (1816, 11_316, 305, 4 << 20)),
+        (10_000_000, 1000, 50, (1816, 3633, 305, 4 << 20)),
+        // Not shaped.
+        (0, 100_000, 5000, (5000, 100_000, 1514, most)),
+    ] {
+        let environment = Environment {
+            limit_bytes: None,
+            limit_packets: None,
+            rate_bps,
+            frame_bytes: FRAME_BYTES,
+            seed: 1,
+        };
+        let params = Params {
+            rtt_ns: rtt_us * 1000,
+            target_ns: target_us * 1000,
+            shapes: rate_bps > 0,
+            ..plain()
+        };
+        let cake = Cake::<TestPacket>::new(&params, &environment);
+        let tin = &cake.tins[0];
+        let law = (tin.law.target_ns / 1000, tin.law.interval_ns / 1000);
+        let made = (law.0, law.1, tin.flow_quantum, cake.memory_limit);
+        assert_eq!(made, expected, "{rate_bps} {rtt_us}");
+    }
+}
+
+fn plain() -> Params {
+    Params {
+        rtt_ns: 100 * MS,
+        target_ns: 5 * MS,
+        shapes: true,
+        tins: Tins::Besteffort,
+        isolation: Isolation::Flows,
+        ack_filter: AckFilter::No,
+        overhead_bytes: None,
+        mpu_bytes: 0,
+        framing: Framing::None,
+        ingress: false,
+        autorate_ingress: false,
+        wash: false,
+        split_gso: true,
+    }
+}
+
+#[test]
+fn the_shapers_clock_advances_by_each_packet_with_its_overhead() {
+    // 20 Mbit/s: 400 ns a byte. Overhead is in place of Ethernet's 14 bytes.
+    type Change = fn(&mut Params);
+    let cases: [(Change, u64); 4] = [
+        (|_| {}, 1000),
+        (|params| params.overhead_bytes = Some(38), 1024),
+        (|params| params.mpu_bytes = 1200, 1200),
+        (|params| params.framing = Framing::Atm, 21 * 53),
+    ];
+    for (change, link_bytes) in cases {
+        let mut hand = hand(RATE_BPS, None, change);
+        hand.offer(10 * MS, TestPacket::new(0, 1, 1000), 4);
+        let mut now_ns = 10 * MS;
+        assert_eq!(hand.queue.next_ready_ns(now_ns), Some(now_ns));
+        for id in 0..3 {
+            assert_eq!(hand.ids(now_ns, 9), [id]);
+            let next_ns = hand.queue.next_ready_ns(now_ns).expect("one waits");
+            assert!((now_ns + link_bytes * 400 - next_ns) <= 1, "{link_bytes}");
+            assert_eq!(hand.take(next_ns - 1), None);
+            now_ns = next_ns;
+        }
+    }
+}
+
+#[test]
+fn in_ingress_mode_drops_are_charged_but_hold_the_link_no_longer_than_half_a_packet() {
+    // cake_advance_shaper(): a drop advances time_next_packet, not failsafe_next_packet, which a packet that
+    // leaves advances by one and a half. 400 us a packet.
+    for (ingress, next_us) in [(false, 400), (true, 600)] {
+        let mut hand = hand(RATE_BPS, Some(3000), |params| params.ingress = ingress);
+        hand.offer(0, TestPacket::new(0, 1, 1000), 4);
+        assert_eq!(
+            hand.dropped(),
+            [0],
+            "the oldest, beyond the limit of memory"
+        );
+        assert_eq!(hand.ids(0, 9), [1]);
+        let next_ns = hand.queue.next_ready_ns(0).expect("two wait");
+        assert!(next_ns.abs_diff(next_us * 1000) <= 2, "{next_ns}");
+    }
+}
+
+#[test]
+fn memory_up_to_the_limit_is_allowed_and_the_longest_queue_pays() {
+    let mut hand = hand(RATE_BPS, Some(5000), |_| {});
+    hand.offer(0, TestPacket::new(0, 1, 1000), 2);
+    hand.offer(0, TestPacket::new(10, 2, 1000), 3);
+    assert_eq!(hand.dropped(), []);
+    hand.offer(0, TestPacket::new(20, 1, 1), 1);
+    assert_eq!(hand.dropped(), [10]);
+    // A packet that is larger than all of it goes at once.
+    hand.offer(0, TestPacket::new(30, 3, 5001), 1);
+    assert_eq!(hand.dropped(), [30]);
+    // What leaves makes room.
+    while hand.queue.packets() > 0 {
+        hand.ids(1000 * MS, 1);
+    }
+    hand.dropped();
+    hand.offer(2000 * MS, TestPacket::new(40, 1, 1000), 5);
+    assert_eq!(hand.dropped(), []);
+}
+
+#[test]
+fn an_idle_link_owes_nothing_and_is_owed_nothing() {
+    let mut hand = hand(RATE_BPS, None, |_| {});
+    for start_ms in [10, 1000, 1001] {
+        let now_ns = start_ms * MS;
+        hand.offer(now_ns, TestPacket::new(start_ms, 1, 1000), 2);
+        assert_eq!(hand.ids(now_ns, 9), [start_ms], "one at once");
+        let next_ns = hand.queue.next_ready_ns(now_ns).expect("one waits");
+        assert!(next_ns.abs_diff(now_ns + 400_000) <= 1);
+        hand.ids(next_ns, 9);
+    }
+}
+
+#[test]
+fn a_sparse_flow_goes_first_and_one_that_stays_becomes_bulk() {
+    // cake_dequeue(): new flows before old ones; a flow whose quantum is used up becomes bulk. 20 Mbit/s: 610
+    // bytes.
+    let mut hand = hand(RATE_BPS, None, |_| {});
+    hand.offer(0, TestPacket::new(0, 1, 1000), 20);
+    let mut now_ns = 0;
+    let mut take = |hand: &mut Hand| {
+        now_ns = hand.queue.next_ready_ns(now_ns).expect("backlogged");
+        hand.take(now_ns).map(|packet| packet.flow)
+    };
+    assert_eq!(take(&mut hand), Some(1));
+    assert_eq!(take(&mut hand), Some(1));
+    hand.offer(MS / 2, TestPacket::new(100, 2, 100), 1);
+    assert_eq!(take(&mut hand), Some(2), "a new one overtakes");
+    assert_eq!(take(&mut hand), Some(1));
+    // Found empty it left: it is new again, with a quantum for six packets and an overdraft.
+    hand.offer(MS, TestPacket::new(101, 2, 100), 9);
+    // Flow 1 has then overdrawn by 560 of its quantum, so that flow 2 sends the rest of its nine before it.
+    let next: Vec<_> = (0..10)
+        .map(|_| take(&mut hand).expect("backlogged"))
+        .collect();
+    assert_eq!(next, [2, 2, 2, 2, 2, 2, 2, 2, 2, 1]);
 }
