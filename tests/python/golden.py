@@ -107,7 +107,8 @@ def _differences(before: Digest, after: Digest) -> Iterator[str]:
             for name in figures
             if before.figures.get(name, 0) != after.figures.get(name, 0)
         ]
-        yield f"{', '.join(tables)}: {'; '.join(moved) or 'no figure moved'}"
+        which = "all tables" if len(tables) == len(titles) > 1 else ", ".join(tables)
+        yield f"{which}: {'; '.join(moved) or 'no figure moved'}"
     else:
         yield "metrics alone, of the same tables (crates/fullpipe-metrics)"
 
