@@ -995,3 +995,20 @@ fn a_timeout_ends_a_round_of_the_long_term_sampling_with_a_loss() {
         "full_bw is not known any more"
     );
 }
+
+#[test]
+fn a_gap_in_the_samples_moves_the_filter_by_two() {
+    // minmax_subwin_update(): the second best may be too old as well.
+    let mut hand = Hand::new("bbr1");
+    for packets in [100, 20, 20, 80, 20, 20, 60] {
+        round_of(&mut hand, packets);
+    }
+    // Eight rounds that enter no window: in the sixteenth those of the first and the fourth are over.
+    for _ in 8..16 {
+        with_ack(&mut hand, |ack| {
+            (ack.delivered, ack.is_app_limited) = (10, 1)
+        });
+    }
+    round_of(&mut hand, 20);
+    assert_eq!(max_bw(&hand), shown(bandwidth(60, 10_000)));
+}

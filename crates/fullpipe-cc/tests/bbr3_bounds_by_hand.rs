@@ -1198,3 +1198,12 @@ fn loss_outside_a_probe_does_not_hold_the_next_probe_back() {
     });
     assert!(waited.is_some());
 }
+
+#[test]
+fn a_tail_loss_probe_that_repaired_a_loss_marks_the_round() {
+    // bbr_run_loss_probe_recovery(): bbr_note_loss(), in every phase.
+    let mut hand = within("bbr3-linux", Phase::Cruise, &[]);
+    hand.packet_event(EventKind::TlpRecovery, 0, 0, false);
+    hand.round();
+    assert_ne!(shortterm(&hand).0, 0);
+}

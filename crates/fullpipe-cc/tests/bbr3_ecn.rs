@@ -70,6 +70,12 @@ fn a_round_with_any_mark_outside_probing_cuts_the_short_term_flight_by_a_third_o
         assert_eq!(hand.cc.info().inflight_shortterm, bound, "{marked}");
     }
     assert!(hand.ctl.cwnd <= bound.max(4));
+    // `rs->is_ece` is of this ACK: a round without a mark cuts nothing, and in state Open it begins a
+    // probe at once (bbr_check_time_to_probe_bw(), ecn_reprobe_gain).
+    hand.round();
+    assert_eq!(hand.cc.info().inflight_shortterm, bound);
+    round(&mut hand, 0);
+    assert_eq!(hand.phase(), Phase::Refill);
 }
 
 #[test]

@@ -350,4 +350,17 @@ fn at_its_end_the_window_is_the_threshold_unless_the_reduction_was_undone() {
     (host.ctl.cwnd, host.ctl.ssthresh) = (88, 50);
     host.event(EventKind::State, CaState::Open as u32);
     assert_eq!(host.ctl.cwnd, 50);
+    // What an earlier one delivered is none of a later one's.
+    let mut host = recovering(CaState::Recovery);
+    host.wish(|_| {});
+    recovery_ack(&mut host, 50, 0, 60, false);
+    host.event(EventKind::State, CaState::Open as u32);
+    (host.ctl.cwnd, host.ctl.ssthresh, host.conn.inflight) = (100, 70, 100);
+    host.event(EventKind::Ssthresh, 0);
+    host.event(EventKind::State, CaState::Recovery as u32);
+    assert_eq!(
+        recovery_ack(&mut host, 2, 0, 98, false),
+        98 + 2,
+        "ceil(1.4)"
+    );
 }

@@ -40,6 +40,8 @@ fn slow_start_is_below_ssthresh_and_its_rest_is_of_avoidance() {
         ("reno", 10, 4, 10, 4),
         ("dctcp", 14, 5, 14, 1),
         ("dctcp", 10, 4, 10, 4),
+        ("dctcp", 5, 4, 10, 4),
+        ("reno", 5, 4, 10, 4),
         ("dctcp", 11, 12, 12, 0),
     ] {
         let mut flow = Caller::new(name, 10);

@@ -132,6 +132,26 @@ fn hystartpp_begins_each_conservative_phase_without_credit() {
 }
 
 #[test]
+fn hystartpp_counts_the_rounds_of_each_conservative_phase_anew() {
+    let mut flow = begun("cubic", 10, &[HYSTARTPP, ("css_rounds", 2)]);
+    for rtt_us in [50_000, 60_000, 50_000, 60_000] {
+        round(&mut flow, 10, rtt_us);
+        assert_eq!(flow.ctl.ssthresh, INFINITE);
+    }
+    round(&mut flow, 10, 60_000);
+    assert!(flow.ctl.ssthresh < INFINITE);
+}
+
+#[test]
+fn rapid_starts_least_rtt_falls_with_lower_samples() {
+    let mut flow = Caller::with("cubic", 10, &[RAPID]);
+    for (rtt_us, growth) in [(100_000, 8), (20_000, 8), (30_000, 4)] {
+        flow.wait_us(200_000);
+        assert_eq!(round(&mut flow, 10, rtt_us), growth, "{rtt_us}");
+    }
+}
+
+#[test]
 fn hystartpp_counts_at_most_eight_packets_of_an_ack_unless_the_host_paces() {
     // RFC 9406 section 4.3: L = 8, or infinity for paced senders.
     let mut flow = begun("reno", 10, &[HYSTARTPP]);
@@ -438,10 +458,10 @@ fn careful_resume_waits_for_a_sender_that_has_more_to_send() {
     let changes = [RESUME, ("saved_cwnd", 400), ("saved_rtt_us", 100_000)];
     let mut flow = paced("reno", 10, &changes);
     (flow.conn.snd_una, flow.conn.snd_nxt) = (10 * MSS, 10 * MSS);
-    for (is_cwnd_limited, cwnd) in [(0, 10), (1, 200)] {
+    for (is_cwnd_limited, cwnd, ssthresh) in [(0, 10, INFINITE), (1, 200, 201)] {
         flow.conn.is_cwnd_limited = is_cwnd_limited;
         ack(&mut flow, 1, 100_000, false);
-        assert_eq!(flow.ctl.cwnd, cwnd);
+        assert_eq!((flow.ctl.cwnd, flow.ctl.ssthresh), (cwnd, ssthresh));
     }
 }
 
@@ -478,6 +498,10 @@ fn careful_resume_retreats_to_half_of_what_was_delivered_when_a_jump_meets_loss(
     flow.ctl.cwnd = 30;
     ack(&mut flow, 40, 100_000, false);
     assert_eq!(flow.ctl.ssthresh, 30);
+    flow.event(EventKind::CompleteCwr, 0, 0);
+    assert_eq!(flow.ctl.ssthresh, 50);
+    // The retreat is over: what comes later is Reno's.
+    ack(&mut flow, 40, 100_000, false);
     flow.event(EventKind::CompleteCwr, 0, 0);
     assert_eq!(flow.ctl.ssthresh, 50);
 }
