@@ -87,6 +87,7 @@ fn packets_adapt_the_delay_by_the_time_between_them() {
     // The third packet comes at once, which is a gap of 0 ms: ato / 2 + 20 ms again.
     assert_eq!(after(20_000), (160 / 2 + 20) / 2 + 20);
     assert_eq!(after(20_001), (160 / 2 + 20) / 2 + 20);
+    assert_eq!(after(30_000), (160 / 2 + 30) / 2 + 20);
     assert_eq!(after(60_000), (160 / 2 + 60) / 2 + 20);
     assert_eq!(after(150_000), (200 / 2) + 20);
 }
@@ -359,4 +360,18 @@ fn a_stall_ends_after_its_duration() {
             "{at_us}"
         );
     }
+}
+
+#[test]
+fn an_echo_gives_one_sample_of_the_receivers_rtt() {
+    // tcp_rcv_rtt_measure_ts(): rcv_rtt_last_tsecr. Compressed ACKs wait for a twentieth of 10 ms and the
+    // slack; a second sample of 26 ms would make it 12 ms.
+    let mut reader = settled_with(Terms {
+        rtt_ns: None,
+        ..Terms::default()
+    });
+    reader.at(20 * MS).gets(echoing(20, 10 * MS));
+    reader.at(36 * MS).gets(echoing(21, 10 * MS + 999 * US));
+    assert_eq!(reader.answers_to(23..27), [true, true, true, false]);
+    assert_eq!(reader.timer(), Some(36 * MS + 600 * US));
 }

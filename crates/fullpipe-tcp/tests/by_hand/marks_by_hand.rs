@@ -203,3 +203,15 @@ fn accurate_ecn_is_used_if_it_was_agreed_on() {
         assert_eq!(script.sender().has_accurate_ecn(), is_accurate);
     }
 }
+
+#[test]
+fn new_data_after_a_timeout_carry_cwr() {
+    // RFC 3168 section 6.1.2: the window was reduced; tcp_enter_loss() calls tcp_ecn_queue_cwr().
+    for (feedback, cwr) in [(EcnFeedback::Latched, true), (EcnFeedback::Accurate, false)] {
+        let mut script = flow(feedback);
+        let (at_ns, _) = script.times_out();
+        script.at(at_ns + 40 * MS).takes(ack(1).without_echo());
+        let packets = script.packets();
+        assert_eq!((packets[0].number, packets[0].cwr), (11, cwr));
+    }
+}

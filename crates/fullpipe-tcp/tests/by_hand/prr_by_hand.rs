@@ -178,3 +178,13 @@ fn a_buffer_is_sent_again_only_as_far_as_the_window_allows() {
     // The first packet was among them: its timeout begins.
     assert_eq!(script.exact_timer(), 280 * MS);
 }
+
+#[test]
+fn a_window_of_one_is_reduced_like_any_other() {
+    // Nothing is in flight; Reno's least ssthresh is 2.
+    let mut script = flight(4);
+    script.sets_window(1, 1 << 30);
+    script.at(40 * MS);
+    assert_eq!(script.gets(sack(0, [(1, 4)])), "0r 4");
+    assert_eq!((script.cwnd(), script.ssthresh()), (2, Some(2)));
+}

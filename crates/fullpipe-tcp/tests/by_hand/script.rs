@@ -1,7 +1,5 @@
 //! A sender under test and its peer. Times are in ns since the connection was established.
 
-#![allow(dead_code)] // what the next tests use
-
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -234,7 +232,6 @@ impl Reply {
 }
 
 /// A connection whose sender is under test.
-
 pub(crate) struct Script {
     sender: Sender,
     now_ns: u64,
@@ -399,12 +396,6 @@ impl Script {
         self.sent()
     }
 
-    /// As [`Self::fires`], with the packets.
-    pub(crate) fn fires_packets(&mut self) -> Vec<Data> {
-        self.fire();
-        self.out.drain(..).flat_map(Burst::packets).collect()
-    }
-
     fn fire(&mut self) {
         self.now_ns = self.sender.timer_ns().expect("a timer runs");
         self.sender.on_timer(self.now_ns, &mut self.out);
@@ -456,11 +447,6 @@ impl Script {
         });
     }
 
-    pub(crate) fn sets_rate(&mut self, bytes_per_s: u64) {
-        self.sender
-            .amend(|ctl| ctl.pacing_rate_bytes_per_s = bytes_per_s);
-    }
-
     /// A packet has left the queue below TCP.
     pub(crate) fn departs(&mut self, packet: &Data) {
         self.sender.departed(packet);
@@ -496,7 +482,10 @@ impl Script {
 
     /// Names of the events since the last look.
     pub(crate) fn events(&mut self) -> Vec<&'static str> {
-        self.sender.take_events().map(SenderEvent::name).collect()
+        let has_events = self.sender.has_events();
+        let names: Vec<&str> = self.sender.take_events().map(SenderEvent::name).collect();
+        assert_eq!(has_events, !names.is_empty());
+        names
     }
 
     pub(crate) fn srtt_us(&self) -> u32 {
@@ -513,10 +502,6 @@ impl Script {
 
     pub(crate) fn delivered(&self) -> (u32, u32) {
         self.sender.delivered()
-    }
-
-    pub(crate) fn delivery_rate_bps(&self) -> u64 {
-        self.sender.delivery_rate_bps()
     }
 
     /// The sender itself, for what only some tests ask.

@@ -171,3 +171,18 @@ fn a_recovery_that_sent_nothing_again_is_undone() {
     script.at(41 * MS).takes(ack(20).echo(41 * MS));
     assert_eq!((script.state(), script.undos()), (Open, 1));
 }
+
+#[test]
+fn an_undo_by_dsacks_begins_another_recovery_if_packets_are_still_lost() {
+    // tcp_fastretrans_alert(), TCP_CA_Recovery: packets 0 and 1 are lost, of which 0 was sent again.
+    let mut script = Script::started(Setup {
+        cwnd: 8,
+        ..Setup::default()
+    });
+    script.at(40 * MS);
+    assert_eq!(script.gets(sack(0, [(2, 5)])), "0r");
+    script.at(41 * MS);
+    script.gets(dsack(1, [(0, 1), (2, 5)]).echo(40 * MS));
+    assert_eq!(script.events(), ["recovery", "undo", "recovery"]);
+    assert_eq!(script.state(), Recovery);
+}
