@@ -160,3 +160,27 @@ fn a_timeout_leaves_a_window_of_what_is_in_flight_and_one_packet() {
     assert_eq!(sent, "1r");
     assert_eq!((script.lost(), script.cwnd(), script.flight()), (1, 2, 2));
 }
+
+#[test]
+fn an_ack_that_only_enlarges_the_peers_window_leaves_the_test_open() {
+    // It is no duplicate (FLAG_WIN_UPDATE).
+    let (mut script, at_ns) = new_data();
+    script.at(at_ns);
+    script.takes(ack(1).without_echo().window(1 << 31));
+    script.takes(ack(2).without_echo().window(1 << 31));
+    assert_eq!((script.state(), script.undos()), (Open, 1));
+}
+
+#[test]
+fn the_ack_of_a_flight_of_one_packet_ends_the_loss_state_though_data_wait() {
+    // Step 2.a: the flight is acknowledged, and nothing tells which copy came.
+    let mut script = Script::new(Setup {
+        is_written: true,
+        ..Setup::default()
+    });
+    script.writes(1);
+    let (at_ns, _) = script.times_out();
+    assert_eq!(script.writes(1), "", "the window of one is full");
+    script.at(at_ns + 40 * MS).takes(ack(1).without_echo());
+    assert_eq!((script.state(), script.undos()), (Open, 0));
+}

@@ -127,15 +127,14 @@ fn an_ack_that_delivers_nothing_changes_no_window() {
 
 #[test]
 fn a_recovery_ends_with_a_window_of_ssthresh() {
-    // tcp_end_cwnd_reduction(). The ACK that ends it begins congestion avoidance, which adds a tenth of
-    // a packet.
+    // tcp_end_cwnd_reduction() sets it to 10. The same ACK delivers 17 packets, of which ten make congestion
+    // avoidance add one.
     let mut script = flight(20);
     script.at(40 * MS).gets(sack(0, [(1, 4)]));
-    script.at(80 * MS).gets(ack(19).echo(40 * MS));
-    assert_eq!(script.state(), Recovery);
-    script.gets(ack(20).echo(40 * MS));
+    assert_eq!(script.cwnd(), 18);
+    script.at(80 * MS).gets(ack(20).echo(40 * MS));
     assert_eq!((script.state(), script.ssthresh()), (Open, Some(10)));
-    assert_eq!(script.cwnd(), 10);
+    assert_eq!(script.cwnd(), 11);
     assert_eq!(script.events(), ["recovery", "recovery_end"]);
 }
 
@@ -187,4 +186,33 @@ fn a_window_of_one_is_reduced_like_any_other() {
     script.at(40 * MS);
     assert_eq!(script.gets(sack(0, [(1, 4)])), "0r 4");
     assert_eq!((script.cwnd(), script.ssthresh()), (2, Some(2)));
+}
+
+#[test]
+fn a_recovery_goes_on_with_an_ack_of_all_but_the_last_packet() {
+    let mut script = flight(20);
+    script.at(40 * MS).gets(sack(0, [(1, 4)]));
+    script.at(80 * MS).gets(ack(19).echo(40 * MS));
+    assert_eq!(script.state(), Recovery);
+    script.gets(ack(20).echo(40 * MS));
+    assert_eq!(script.state(), Open);
+}
+
+#[test]
+fn a_loss_during_an_ecn_reduction_reduces_no_more_and_is_not_undone() {
+    // tcp_enter_recovery(): only if not tcp_in_cwnd_reduction(); prior_ssthresh stays 0.
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        ecn: Some(EcnFeedback::Latched),
+        ..Setup::default()
+    });
+    script.at(40 * MS).gets(ack(1).marks(1));
+    assert_eq!((script.state(), script.ssthresh()), (Cwr, Some(10)));
+    script.gets(sack(1, [(2, 5)]));
+    assert_eq!((script.state(), script.ssthresh()), (Recovery, Some(10)));
+    // The original comes: the recovery was spurious, the reduction was not.
+    let cwnd = script.cwnd();
+    script.at(42 * MS).takes(ack(21).echo(0));
+    assert_eq!((script.undos(), script.ssthresh()), (1, Some(10)));
+    assert!(script.cwnd() <= cwnd + 1, "{}", script.cwnd());
 }

@@ -184,5 +184,21 @@ fn an_undo_by_dsacks_begins_another_recovery_if_packets_are_still_lost() {
     script.at(41 * MS);
     script.gets(dsack(1, [(0, 1), (2, 5)]).echo(40 * MS));
     assert_eq!(script.events(), ["recovery", "undo", "recovery"]);
-    assert_eq!(script.state(), Recovery);
+    // The mark of packet 1 has stayed.
+    assert_eq!((script.state(), script.lost()), (Recovery, 2));
+}
+
+#[test]
+fn a_partial_undo_clears_the_loss_marks() {
+    // tcp_try_undo_partial(), tcp_undo_cwnd_reduction(true): packet 1, which was marked lost with 0, is in flight
+    // again beside 5 to 7 and what is sent then.
+    let mut script = Script::started(Setup {
+        cwnd: 8,
+        ..Setup::default()
+    });
+    script.at(40 * MS);
+    assert_eq!(script.gets(sack(0, [(2, 5)])), "0r");
+    assert_eq!((script.lost(), script.flight()), (2, 4));
+    script.at(42 * MS).takes(sack(1, [(2, 5)]).echo(0));
+    assert_eq!((script.undos(), script.lost(), script.flight()), (1, 2, 4));
 }
