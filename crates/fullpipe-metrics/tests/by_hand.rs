@@ -2,9 +2,10 @@
 //! meaning in docs/reference/metrics.md.
 
 use fullpipe_metrics::{
-    jain, tables, Capacity, Facts, FlowSamples, Flows, Measured, PingSamples, QueueFacts,
+    jain, tables, Capacity, Facts, FlowSamples, Flows, Measured, Measures, PingSamples, QueueFacts,
     QueueSamples, Samples, Window,
 };
+use fullpipe_plan::{Column, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables};
 
 /// A flow's name is not read; only its direction is.
 struct Flow {
@@ -441,6 +442,7 @@ fn a_sample_that_is_a_little_late_is_still_its_intervals() {
     };
     assert_eq!(delivered(0.0), (3e6, 30.0));
     assert_eq!(delivered(0.099), (3e6, 30.0));
+    assert_eq!(delivered(0.1), (3e6, 30.0));
     // Later than that, they are of the next intervals: the counters at 1 s are not known, 3 s is the last.
     assert_eq!(delivered(0.2), (3e6, 20.0));
 }
@@ -526,4 +528,160 @@ fn a_capacity_counts_from_its_first_rate_on_and_drains_over_its_steps() {
     ] {
         assert_eq!(capacity.drain_s(at_s, bytes), drain_s, "{at_s} {bytes}");
     }
+}
+
+#[test]
+fn a_backlog_is_divided_by_the_rates_that_follow_its_sample() {
+    // 1 MB/s to 3 s, then 4 MB/s: 10 KB at 2 s are 10 ms, 40 KB at 3 s are 10 ms, and nothing is left at 4 s.
+    let mut facts = facts();
+    facts.queues[0].capacity = Capacity::Rates(vec![(0.0, 8e6), (3.0, 32e6)]);
+    let values = Measured::new(&a_queue(), &facts)
+        .queues()
+        .next()
+        .expect("one");
+    let at = |name| {
+        let about = &tables()[3].1;
+        about
+            .iter()
+            .position(|about| about.name == name)
+            .expect("a metric")
+    };
+    assert!((values[at("queue_delay_max_ms")] - 10.0).abs() < 1e-9);
+    assert!((values[at("queue_delay_p50_ms")] - 10.0).abs() < 1e-9);
+    assert!((values[at("utilisation")] - 1.5 / 6.0).abs() < 1e-12);
+}
+
+/// A run in memory with one flow and one ping; `n` makes its numbers others'.
+fn recorded(n: u64) -> Tables {
+    Tables {
+        flows: vec![FlowRow {
+            flow: format!("flow{n}").into(),
+            cc: "cubic".into(),
+            direction: "up".into(),
+            start_us: n,
+            completion_us: Some(10 * n),
+            ..FlowRow::default()
+        }],
+        flow_samples: vec![FlowSampleRow {
+            t_us: 1000 * n,
+            flow_id: 0,
+            srtt_us: Some(20 * n),
+            min_rtt_us: None,
+            cwnd_packets: 30 * n,
+            bytes_delivered: 40 * n,
+            packets_sent: 50 * n,
+            packets_retransmitted: 60 * n,
+            ..FlowSampleRow::default()
+        }],
+        queue_samples: ["other", "forward"]
+            .map(|queue| QueueRow {
+                t_us: 2000 * n,
+                queue: queue.into(),
+                queue_bytes: n,
+                sent_bytes: 2 * n,
+                sent_packets: 3 * n,
+                dropped_packets: 4 * n,
+                marked_packets: 5 * n,
+                random_lost_packets: 6 * n,
+                random_marked_packets: 7 * n,
+                ..QueueRow::default()
+            })
+            .to_vec(),
+        ping_samples: vec![PingRow {
+            t_us: 3000 * n,
+            rtt_us: Some(70 * n),
+            ..PingRow::default()
+        }],
+        ..Tables::default()
+    }
+}
+
+#[test]
+fn samples_are_the_columns_of_the_last_run_they_were_made_of() {
+    let queues = &facts().queues;
+    let mut samples = Samples::default();
+    for n in [1, 2] {
+        samples.become_of(recorded(n), queues);
+        let x = n as f64;
+        let flows = &samples.flows;
+        assert_eq!(
+            (flows.flow.len(), flows.cc.len(), flows.direction.len()),
+            (1, 1, 1)
+        );
+        assert_eq!(
+            (flows.flow[0].as_ref(), flows.cc[0].as_ref()),
+            (&*format!("flow{n}"), "cubic")
+        );
+        assert_eq!(flows.direction[0], "up");
+        assert_eq!(
+            (&flows.start_us, &flows.completion_us),
+            (&vec![x], &vec![10.0 * x])
+        );
+        let of_flows = &samples.flow_samples;
+        assert_eq!(
+            (&of_flows.t_us, &of_flows.flow_id),
+            (&vec![1000.0 * x], &vec![0])
+        );
+        assert_eq!(
+            (&of_flows.srtt_us, &of_flows.cwnd_packets),
+            (&vec![20.0 * x], &vec![30.0 * x])
+        );
+        assert!(of_flows.min_rtt_us.len() == 1 && of_flows.min_rtt_us[0].is_nan());
+        assert_eq!(
+            of_flows.counters,
+            [[40.0, 50.0, 60.0].map(|value| value * x)]
+        );
+        assert_eq!(samples.queues.len(), 1);
+        let queue = &samples.queues[0];
+        assert_eq!(
+            (&queue.t_us, &queue.queue_bytes),
+            (&vec![2000.0 * x], &vec![x])
+        );
+        assert_eq!(
+            queue.counters,
+            [[2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(|value| value * x)]
+        );
+        let pings = &samples.ping_samples;
+        assert_eq!(
+            (&pings.t_us, &pings.rtt_us),
+            (&vec![3000.0 * x], &vec![70.0 * x])
+        );
+    }
+}
+
+#[test]
+fn a_store_has_a_row_for_each_run_flow_and_bottleneck() {
+    let mut measures = Measures::default();
+    let mut with_a_queue = three_flows();
+    with_a_queue.queues = a_queue().queues;
+    measures.add(&mut with_a_queue, &facts());
+    assert!(with_a_queue.flows.flow.is_empty(), "names are taken");
+    measures.add(&mut a_queue(), &facts());
+    let mut again = three_flows();
+    again.flows = flows(&[UP]);
+    again.queues = a_queue().queues;
+    measures.add(&mut again, &facts());
+    let [runs, flows, path] = measures.into_tables();
+    let column = |table: &Table, name: &str| {
+        let found = table.columns.iter().find(|(column, _)| *column == name);
+        found.map_or_else(|| panic!("{name}"), |(_, column)| column.clone())
+    };
+    assert_eq!(column(&flows, "run"), Column::U64(vec![0, 0, 0, 2]));
+    assert_eq!(column(&flows, "flow_id"), Column::U64(vec![0, 1, 2, 0]));
+    let texts =
+        |values: &[&'static str]| Column::Text(values.iter().map(|&text| text.into()).collect());
+    assert_eq!(
+        column(&flows, "direction"),
+        texts(&["up", "up", "down", "up"])
+    );
+    assert_eq!(column(&flows, "cc"), texts(&["cubic"; 4]));
+    assert_eq!(column(&flows, "flow"), texts(&["flow"; 4]));
+    let delivered = Column::F64(vec![1.2e6, 0.75e6, 0.25e6, 1.2e6]);
+    assert_eq!(column(&flows, "delivered_bytes"), delivered);
+    assert_eq!(column(&runs, "jain_flows"), Column::F64(vec![2.0; 3]));
+    assert_eq!(column(&path, "drops"), Column::F64(vec![30.0; 3]));
+    assert_eq!(
+        [runs.name, flows.name, path.name],
+        ["runs", "flows", "path"]
+    );
 }
