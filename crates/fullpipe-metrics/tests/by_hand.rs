@@ -573,8 +573,8 @@ fn recorded(n: u64) -> Tables {
             packets_retransmitted: 60 * n,
             ..FlowSampleRow::default()
         }],
-        queue_samples: ["other", "forward"]
-            .map(|queue| QueueRow {
+        queue_samples: [("other", 9 * n), ("forward", n)]
+            .map(|(queue, n)| QueueRow {
                 t_us: 2000 * n,
                 queue: queue.into(),
                 queue_bytes: n,
