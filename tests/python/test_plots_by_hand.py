@@ -1,0 +1,393 @@
+"""Plots as both renderers draw them, and the figures of reports, against values done by hand."""
+
+from __future__ import annotations
+
+import base64
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy import stats
+
+from fullpipe.plots import style
+from fullpipe.plots.look import Look, dressed, unknown_labels
+from fullpipe.plots.matplotlib_renderer import draw, points_outside
+from fullpipe.plots.matplotlib_renderer import figure_of as static
+from fullpipe.plots.model import Box, Grid, Heat, Plot, Spans, Trace, box_of, cdf, thin
+from fullpipe.plots.plotly_renderer import as_json, grid_figure_of
+from fullpipe.plots.plotly_renderer import figure_of as interactive
+from fullpipe.report.comparison import compare_harm, compare_runs, compare_shares, compare_values
+from fullpipe.report.distributions import MIN_CDF_FLOWS, box_plots, cdf_plots
+from fullpipe.report.repetitions import group_plots
+from fullpipe.report.runs import Group, read_run
+from fullpipe.report.timeline import time_plots, window_s
+from made_recordings import flow, of_a_link, queue, recorded, samples
+
+MB = 1_000_000
+
+
+def trace(**more: Any) -> Trace:
+    usual = {"name": "a", "colour": "#102030", "x": np.array([0.0, 1, 2]),
+             "y": np.array([1.0, 3, 2])}  # fmt: skip
+    return Trace(**{**usual, **more})
+
+
+def plot(*traces: Trace, **more: Any) -> Plot:
+    return Plot("k", "t", "x", "y", list(traces), **more)
+
+
+def numbers(packed: dict[str, str]) -> list[float]:
+    return np.frombuffer(base64.b64decode(packed["bdata"]), "<f8").tolist()
+
+
+@pytest.mark.parametrize(
+    ("shape", "steps", "plotly"),
+    [("linear", "default", "linear"), ("before", "steps-pre", "vh"), ("after", "steps-post", "hv")],
+)
+def test_a_value_holds_since_the_point_before_or_until_the_next(
+    shape: str, steps: str, plotly: str
+) -> None:
+    # plotly.com/javascript/reference: hv goes across at the old value first, as steps-post does.
+    line = static(plot(trace(shape=shape))).axes[0].lines[0]
+    assert line.get_drawstyle() == steps
+    assert interactive(plot(trace(shape=shape)))["data"][0]["line"]["shape"] == plotly
+
+
+@pytest.mark.parametrize(
+    ("dash", "drawn"), [("solid", "-"), ("dot", ":"), ("dash", "--"), ("dashdot", "-.")]
+)
+def test_both_renderers_know_every_dash(dash: str, drawn: str) -> None:
+    line = static(plot(trace(dash=dash))).axes[0].lines[0]
+    assert line.get_linestyle() == drawn and line.get_linewidth() == pytest.approx(0.7 * 1.5)
+    assert interactive(plot(trace(dash=dash)))["data"][0]["line"]["dash"] == dash
+
+
+def test_marks_stand_alone_unless_they_are_joined() -> None:
+    alone, joined = trace(mark="triangle"), trace(mark="square", joined=True)
+    axes = static(plot(alone, joined)).axes[0]
+    assert [line.get_linestyle() for line in axes.lines] == ["None", "-"]
+    assert [line.get_marker() for line in axes.lines] == ["^", "s"]
+    assert [line.get_fillstyle() for line in axes.lines] == ["none", "full"]
+    modes = [one["mode"] for one in interactive(plot(alone, joined, trace()))["data"]]
+    assert modes == ["markers", "lines+markers", "lines"]
+
+
+def test_a_band_lies_around_its_line() -> None:
+    band = (np.array([0.0, 2, 1]), np.array([2.0, 5, 3]))
+    low, high, line = interactive(plot(trace(band=band)))["data"]
+    assert (numbers(low["y"]), numbers(high["y"])) == ([0, 2, 1], [2, 5, 3])
+    assert high["fill"] == "tonexty" and high["fillcolor"] == "rgba(16,32,48,0.18)"
+    assert numbers(line["y"]) == [1, 3, 2]
+    (joined,) = interactive(plot(trace(band=band, mark="dot", joined=True)))["data"]
+    assert numbers(joined["error_y"]["array"]) == [1, 2, 1]
+    assert numbers(joined["error_y"]["arrayminus"]) == [1, 1, 1]
+    drawn = static(plot(trace(band=band))).axes[0].collections[0].get_paths()[0].vertices
+    assert (drawn[:, 1].min(), drawn[:, 1].max()) == (0, 5)
+
+
+def test_the_right_axis_is_the_left_one_times_a_factor() -> None:
+    found = interactive(plot(trace(), right=("other", 4.0)))["layout"]
+    assert found["yaxis"]["range"] == pytest.approx([0, 3.15])
+    assert found["yaxis2"]["range"] == pytest.approx([0, 12.6])
+    figure = Figure()
+    axes = figure.subplots()
+    draw(axes, plot(trace(), right=("other", 4.0)))
+    figure.draw_without_rendering()
+    (right,) = axes.child_axes
+    assert right.get_ylim() == pytest.approx(tuple(4 * one for one in axes.get_ylim()))
+    assert axes.get_ylim()[0] == 0 and right.get_ylabel() == "other"
+
+
+def test_axes_begin_at_zero_unless_told() -> None:
+    high = trace(y=np.array([10.0, 12, 11]))
+    assert static(plot(high)).axes[0].get_ylim()[0] == 0
+    assert static(plot(high, zero=False)).axes[0].get_ylim()[0] > 5
+    assert static(plot(high, log_y=True)).axes[0].get_yscale() == "log"
+    over = interactive(plot(trace(), over_time=True))["layout"]
+    assert over["xaxis"]["range"] == [0, 2] and over["margin"]["autoexpand"] is False
+
+
+def test_rows_and_boxes_go_from_the_top_down() -> None:
+    spans = Spans("s", "#111111", np.array([1.0]), np.array([2.0]), np.array([5.0]))
+    rowed = plot(spans=[spans], rows=("a", "b"))
+    axes = static(rowed).axes[0]
+    assert axes.get_ylim() == (1.5, -0.5) and axes.patches[0].get_x() == 2
+    assert axes.patches[0].get_width() == 3
+    found = interactive(rowed)
+    assert found["layout"]["yaxis"]["range"] == [1.5, -0.5]
+    assert found["layout"]["xaxis"]["range"] == pytest.approx([0, 5.25])
+    assert found["data"][0]["x"] == [2, 5, 5, 2, 2, None]
+    assert found["data"][0]["y"][:4] == pytest.approx([0.64, 0.64, 1.36, 1.36])
+    box = box_of("b", "#111111", np.array([1.0, 2, 3, 4, 5]))
+    assert (box.low, box.q1, box.median, box.q3, box.high) == (1, 2, 3, 4, 5)
+    drawn = interactive(plot(boxes=[box]))["data"][0]
+    assert (drawn["lowerfence"], drawn["q1"], drawn["q3"], drawn["upperfence"]) == (
+        [1], [2], [4], [5],
+    )  # fmt: skip
+    assert drawn["orientation"] == "h" and drawn["y"] == ["b"]
+    upright = interactive(plot(boxes=[Box("b", "#111111", 1, 2, 3, 4, 5, at=7.0)]))["data"][0]
+    assert upright["x"] == [7] and "orientation" not in upright
+
+
+def test_ticks_of_a_logarithmic_axis_are_1_2_and_5_of_up_to_four_decades() -> None:
+    def ticks(low: float, high: float) -> list[float]:
+        wide = trace(x=np.array([low, high]), y=np.ones(2))
+        found: list[float] = interactive(plot(wide, log_x=10))["layout"]["xaxis"]["tickvals"]
+        return found
+
+    assert ticks(2, 50) == pytest.approx([1, 2, 5, 10, 20, 50, 100, 200, 500])
+    assert len(ticks(1, 1e4)) == 15 and ticks(1, 1.1e4) == pytest.approx([10**n for n in range(6)])
+    assert len(ticks(0, 50)) == 6
+
+
+def test_panels_share_a_page_with_gaps() -> None:
+    panels = [plot(trace(name=name)) for name in ("a", "b", "a")]
+    grid = Grid("g", panels)
+    layout = grid_figure_of(grid)["layout"]
+    # Three in a row: two gaps of 0.05 leave 0.3 each.
+    assert layout["xaxis"]["domain"] == pytest.approx([0, 0.3])
+    assert layout["xaxis2"]["domain"] == pytest.approx([0.35, 0.65])
+    assert layout["xaxis3"]["domain"] == pytest.approx([0.7, 1])
+    narrow = grid_figure_of(grid)["narrow"]
+    assert narrow["yaxis"]["domain"] == pytest.approx([1 - 0.8 / 3, 1])
+    assert narrow["yaxis3"]["domain"] == pytest.approx([0, 0.8 / 3])
+    assert [one["showlegend"] for one in grid_figure_of(grid)["data"]] == [True, True, False]
+    assert [Grid("", panels[:1] * n).columns for n in (1, 2, 3, 4, 5)] == [1, 2, 3, 2, 3]
+    assert layout["yaxis2"]["matches"] == "y" and "matches" not in layout["yaxis"]
+
+
+def test_the_range_of_heat_maps_is_common() -> None:
+    def heat(*values: float) -> Plot:
+        return plot(heat=Heat(np.array([values]), ("a",) * len(values), ("b",), "h"))
+
+    assert Grid("", [heat(1, math.nan), heat(5, 3)]).heat_range == (1, 5)
+    assert Grid("", [heat(math.nan)]).heat_range is None and Grid("", [plot()]).heat_range is None
+    assert plot().empty and not heat(1).empty and plot(trace(y=np.full(3, math.nan))).empty
+    assert not plot(trace()).empty
+
+
+def test_thinning_keeps_first_least_and_largest_of_each_stretch() -> None:
+    x = np.arange(100.0)
+    y = np.zeros(100)
+    y[17], y[63], y[40] = 9, -9, math.nan
+    few_x, few_y = thin(x, y, 10)
+    assert len(few_x) <= 10 and {0, 17, 63, 99} <= set(few_x) and (np.diff(few_x) > 0).all()
+    assert few_y[list(few_x).index(17)] == 9
+    assert thin(x[:10], y[:10], 10)[0].size == 10 and thin(x[:11], y[:11], 10)[0].size <= 10
+
+
+def test_a_distribution_begins_at_share_zero() -> None:
+    x, y = cdf(np.array([3.0, 1, math.nan, 1, 5]))
+    assert x.tolist() == [1, 1, 1, 3, 5] and y.tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert cdf(np.array([math.nan]))[0].size == cdf(np.array([math.nan]))[1].size == 0
+
+
+def test_a_look_changes_scales_and_names() -> None:
+    one = plot(trace(), spans=[Spans("s", "#1", *(np.ones(1),) * 3)])
+    log: Any = dressed(one, Look(log_x=True, log_y=True, title=False, labels={"a": "b", "y": "z"}))
+    assert (log.log_x, log.log_y, log.zero, log.title) == (10, True, False, "")
+    assert log.traces[0].name == "b" and log.y_title == "z" and log.x_title == "x"
+    usual: Any = dressed(one, Look())
+    assert (usual.log_x, usual.log_y, usual.zero, usual.title) == (0, False, True, "t")
+    heat: Any = dressed(plot(heat=Heat(np.ones((1, 1)), ("a",), ("b",), "h"), rows=("r",)),
+                        Look(log_x=True, log_y=True))  # fmt: skip
+    assert heat.log_x == 0 and not heat.log_y
+    assert unknown_labels([one], Look(labels={"a": "", "s": "", "x": "", "q": ""})) == ["q"]
+
+
+def test_lines_of_one_colour_differ() -> None:
+    looks = [(style.dash(n), style.opacity(n)) for n in range(16)]
+    assert len(set(looks)) == 16 and looks[0] == ("solid", 1.0) and looks[4] == ("solid", 0.7)
+    assert style.line_colour(0) == style.line_colour(12) != style.line_colour(11)
+    assert style.phase_order({"up", "zeta", "startup", "alpha"}) == [
+        "startup",
+        "up",
+        "alpha",
+        "zeta",
+    ]
+    assert style.cc_colour("cubic") == "#0072b2" and style.cc_colour("my") == style.cc_colour("my")
+
+
+def test_points_beyond_the_axes_are_told() -> None:
+    figure = static(plot(trace()))
+    assert points_outside(figure) == []
+    figure.axes[0].set_xlim(0, 1.5)
+    assert points_outside(figure) == ["a: 1 of 3 points"]
+    assert as_json({"a": [1.0, math.nan], "b": math.inf}) == '{"a":[1.0,null],"b":null}'
+
+
+def summary(**more: Any) -> dict[str, Any]:
+    usual = {
+        "goodput_bps": 5e6, "jain": 0.9, "ping_ms": {"p50": 20.0, "p95": 30.0}, "flows": [],
+        "path": {"utilisation": 0.5, "loss_ratio": 0.01,
+                 "queue_delay_rttmin": {"p50": 0.25, "p95": 0.75}},
+    }  # fmt: skip
+    return {**usual, **more}
+
+
+def test_rows_of_a_comparison_are_in_the_units_that_people_read() -> None:
+    rows = {row.metric: row for row in compare_runs({"a": [summary()], "b": [summary(jain=None)]})}
+    values = {name: (row.unit, row.cells["a"].mean) for name, row in rows.items()}
+    assert values == {
+        "goodput": ("Mbit/s", 5), "utilisation": ("%", 50), "loss": ("%", 1),
+        "queueing delay p50": ("RTTmin", 0.25), "queueing delay p95": ("RTTmin", 0.75),
+        "ping p50": ("ms", 20), "ping p95": ("ms", 30),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 4])
+def test_a_cell_has_an_interval_from_three_runs_on(runs: int) -> None:
+    values = [1.0, 2.0, 4.0, 8.0][:runs]
+    row = compare_values("m", "", 3, {"a": values})
+    assert row is not None and row.test is None
+    cell = row.cells["a"]
+    assert (cell.n, cell.mean, cell.values) == (runs, pytest.approx(np.mean(values)), values)
+    assert (cell.low is None) == (cell.method is None) == (runs < 3)
+    if cell.low is not None and cell.high is not None:
+        assert cell.low < cell.mean < cell.high
+    equal = compare_values("m", "", 3, {"a": [2.0] * runs})
+    assert equal is not None
+    assert equal.cells["a"].method == ("constant" if runs >= 3 else None)
+
+
+def test_groups_are_tested_by_welch_and_by_ranks() -> None:
+    first, second = [1.0, 2, 3], [4.0, 6, 9, 5]
+    row = compare_values("m", "", 3, {"a": first, "b": second})
+    assert row is not None and row.test is not None and row.test.name == "Welch's t-test"
+    assert row.test.p_value == pytest.approx(stats.ttest_ind(first, second, equal_var=False).pvalue)
+    assert row.test.kruskal_wallis_p == pytest.approx(stats.kruskal(first, second).pvalue)
+    three = compare_values("m", "", 3, {"a": first, "b": second, "c": [1.0, 5]})
+    assert three is not None and three.test is not None and three.test.name == "Welch's ANOVA"
+    told = {
+        "needs 2 runs of each": {"a": [1.0], "b": [1.0, 2]},
+        "all runs of a are equal": {"a": [1.0, 1], "b": [1.0, 2]},
+        "runs do not vary, the means differ": {"a": [1.0, 1], "b": [2.0, 2]},
+        "runs do not vary, the means are equal": {"a": [1.0, 1], "b": [1.0, 1]},
+    }
+    for missing, groups in told.items():
+        found = compare_values("m", "", 3, groups)
+        assert found is not None and found.test is not None
+        assert found.test.missing == missing and found.test.p_value is None
+    for unknown in (None, math.nan, math.inf):
+        assert compare_values("m", "", 3, {"a": [1.0, unknown], "b": [1.0, 2]}) is None
+    assert compare_values("m", "", 3, {"a": [], "b": [1.0]}) is None
+
+
+def shares(*flows: tuple[str, str, float | None]) -> dict[str, Any]:
+    return {"flows": [dict(zip(("cc", "direction", "share"), one, strict=True)) for one in flows]}
+
+
+def test_shares_are_sums_over_flows_and_unknown_where_one_is() -> None:
+    run = shares(("bbr3", "up", 0.5), ("bbr3", "up", 0.2), ("cubic", "up", 0.3))
+    (row,) = compare_shares([run])
+    assert {name: cell.mean for name, cell in row.cells.items()} == {
+        "bbr3": pytest.approx(0.7), "cubic": pytest.approx(0.3),
+    }  # fmt: skip
+    assert row.test is None and row.metric == "share of goodput"
+    # The share of a congestion control of which one flow is unknown is unknown.
+    assert (
+        compare_shares([shares(("bbr3", "up", 0.5), ("bbr3", "up", None), ("cubic", "up", 0.5))])
+        == []
+    )
+    assert compare_shares([shares(("bbr3", "up", 1.0))]) == []
+    both = shares(("bbr3", "up", 1.0), ("bbr3", "down", 0.4), ("reno", "down", 0.6))
+    (row,) = compare_shares([both])
+    assert list(row.cells) == ["bbr3, up", "bbr3, down", "reno, down"]
+
+
+def test_harm_is_of_the_last_group_seed_by_seed() -> None:
+    def run(goodput: float, ping: float, again: float) -> dict[str, Any]:
+        groups = [{"group": "own"}, {"group": "others.1-2", "goodput_bps": {"mean": goodput},
+                                     "retransmit_ratio": again}]  # fmt: skip
+        return {"groups": groups, "ping_ms": {"p95": ping}}
+
+    rows = compare_harm([run(8, 20, 0), run(4, 40, 0)], {"x": [run(4, 40, 0), run(3, 40, 0)]})
+    values = {row.metric: row.cells["x"].values for row in rows}
+    # Nothing was sent again in either, so that there is no harm to it.
+    assert values == {"harm: goodput": [0.5, 0.25], "harm: ping p95": [0.5, 0]}
+
+
+def of_runs(folder: Path, deliveries: list[list[int]], ccs: tuple[str, ...] = ("bbr3",)) -> Group:
+    """A group of runs; of each the bytes that its first flow delivered by each second."""
+    runs = []
+    for number, delivered in enumerate(deliveries):
+        path = {**of_a_link()["path"], "qdisc": {"limit_bytes": 40_960, "aqm": {"kind": "fifo"}}}
+        plan = {**of_a_link(), "path": path, "sample_interval_ns": 10**9,
+                "duration_ns": len(delivered) * 10**9}  # fmt: skip
+        rows = [row for n in range(len(ccs)) for row in samples(n, delivered)]
+        flows = [flow(n, cc=cc) for n, cc in enumerate(ccs)]
+        view = recorded(folder / str(number), plan=plan, flows=flows, flow_samples=rows,
+                        queue_samples=queue([0, 10_240] * (len(delivered) // 2)),
+                        metadata={"seed": number})  # fmt: skip
+        runs.append(read_run(view.recording))
+    return Group("g", runs)
+
+
+def test_repetitions_are_a_mean_with_students_interval_cut_at_zero(tmp_path: Path) -> None:
+    deliveries = [[MB, 2 * MB], [2 * MB, 2 * MB], [3 * MB, 5 * MB]]
+    throughput = next(
+        p for p in group_plots(of_runs(tmp_path, deliveries)) if p.key == "throughput"
+    )
+    line = throughput.traces[0]
+    # 8, 16, 24 Mbit/s in the first second, 8, 0, 16 in the next.
+    half = 4.3026527 * 8 / math.sqrt(3)
+    assert line.y == pytest.approx([16, 8]) and line.shape == "before" and line.band is not None
+    assert line.band[1] == pytest.approx([16 + half, 8 + half])
+    assert line.band[0] == pytest.approx([max(0, 16 - half), 0])
+    assert "mean of 3 runs with its 95 % interval" in throughput.note
+    two = next(p for p in group_plots(of_runs(tmp_path / "two", deliveries[:2]))
+               if p.key == "throughput")  # fmt: skip
+    assert two.traces[0].band is None and "an interval needs 3" in two.note
+
+
+def test_plots_over_time_are_in_the_units_of_their_axes(tmp_path: Path) -> None:
+    group = of_runs(tmp_path, [[MB, 3 * MB]])
+    plots = {one.key: one for one in time_plots(group.runs[0])}
+    throughput = plots["throughput"].traces
+    assert throughput[0].y == pytest.approx([8, 16]) and throughput[0].shape == "before"
+    reference = throughput[-1]
+    assert reference.is_reference and reference.y.tolist() == [8, 8]
+    backlog = plots["queue"]
+    assert backlog.traces[0].y == pytest.approx([0, 10])
+    # A KiB at 8 Mbit/s takes 1.024 ms, of 20 ms; the limit of 40 KiB is more than 3 x 10.
+    assert backlog.right == ("delay (RTTmin)", pytest.approx(1.024 / 20))
+    assert [one.name for one in backlog.traces] == ["queue"] and "limit 40 KiB" in backlog.note
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sample_s", "window"),
+    [
+        (10, 0.01, 0.05),
+        (10, 0.1, 0.1),
+        (100, 0.01, 0.5),
+        (41, 0.01, 0.5),
+        (40, 0.01, 0.2),
+        (2, 0.03, 0.06),
+    ],
+)
+def test_a_window_is_round_and_whole_samples(
+    seconds: float, sample_s: float, window: float
+) -> None:
+    # At least a 200th of the run and two round trips of 20 ms.
+    run: Any = SimpleNamespace(
+        metadata=SimpleNamespace(plan=SimpleNamespace(sample_interval_ns=sample_s * 1e9))
+    )
+    view: Any = SimpleNamespace(rtt_min_s=0.02, start_s=0.0, end_s=seconds)
+    assert window_s(run, view) == pytest.approx(window)
+
+
+def test_distributions_of_flows_are_in_mbit_from_five_flows_on(tmp_path: Path) -> None:
+    ccs = ("bbr3",) * MIN_CDF_FLOWS + ("cubic",) * (MIN_CDF_FLOWS - 1)
+    group = of_runs(tmp_path, [[MB, 2 * MB]], ccs)
+    plots = {one.key: one for one in cdf_plots([group])}
+    (line,) = plots["goodput_cdf"].traces
+    assert line.shape == "after" and set(line.x) == {8} and line.y[-1] == 1
+    delays = plots["queue_cdf"].traces[0]
+    # 10,240 B at 1 MB/s over 20 ms.
+    assert delays.x == pytest.approx([0, 0, 0.512]) and delays.y == pytest.approx([0, 0.5, 1])
+    boxes = {one.key: one for one in box_plots([group])}["goodput_box"].boxes
+    assert [(box.median, box.points.size) for box in boxes] == [(8, 5), (8, 4)]
