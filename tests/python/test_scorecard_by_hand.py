@@ -533,6 +533,19 @@ def test_late_losses_and_timeouts_by_hand(tmp_path: Path) -> None:
     assert WINDOW_MEASURES["timeout"](out) == {"timeouts": 0}
 
 
+def test_cubics_window_after_a_reduction_by_rfc_9438(tmp_path: Path) -> None:
+    # W_max 10,000, beta 0.7: K = cbrt(3000 / 0.4) = 19.57 s, from a round trip after the fall on.
+    k, start = (3000 / 0.4) ** (1 / 3), 2.2
+    times = [(n + 1) / 10 for n in range(250)]
+    cwnd = [round(10_000 if t <= 2 else 10_000 + 0.4 * (max(t, start) - start - k) ** 3)
+            for t in times]  # fmt: skip
+    found = WINDOW_MEASURES["cubic"](windows(tmp_path, cwnd))
+    # The first reduction has none before it, so that nothing says that W_max has fallen.
+    assert found["epochs"] == 1 and found["plateau"] == pytest.approx(1, abs=1e-3)
+    assert found["quarter"] == pytest.approx(0, abs=0.1)
+    assert found["half"] == pytest.approx(0, abs=0.1)
+
+
 def trajectory(path: Path, phases: Sequence[str], **more: Sequence[Any]) -> Trajectory:
     """A sample each 100 ms; 12.112 Mbit/s carry 11.584 of payload, 100 ms hold 100 packets."""
     plan = of_a_link()

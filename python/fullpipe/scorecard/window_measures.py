@@ -62,7 +62,7 @@ def cubic(t: Windows) -> Measured:
     one before it. Time counts from the end of recovery, a round trip after the reduction."""
     shares = {"quarter": 0.25, "half": 0.5, "plateau": 1.0}
     found: dict[str, list[float]] = {name: [] for name in shares}
-    last_max = math.inf
+    last_max = 0.0
     for one, other in zip(t.reductions, [*t.reductions[1:], None], strict=False):
         w_max = one.before * (1 + _BETA) / 2 if one.before < last_max else one.before
         last_max = one.before
