@@ -476,7 +476,8 @@ def test_measures_of_windows_by_hand(tmp_path: Path) -> None:
         10,
         20,
         40,
-        *([20, 20, 20, 20, 22, 24, 26, 28, 30] + [15, 15, 15, 15, 17, 19, 23, 27, 30]),
+        *[20, 20, 20, 20, 22, 24, 26, 28, 30],
+        *[15, 15, 15, 15, 17, 19, 23, 27, 30],
     ]
     saw += [15, 15, 15, 15, 15]
     found = windows(tmp_path, saw, packets_delivered=range(len(saw)))
