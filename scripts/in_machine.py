@@ -44,6 +44,8 @@ _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
+#: Tells tests that a busy host does not change speeds and delays here.
+_OWN_TIME = "FULLPIPE_OWN_TIME"
 _SYS_FINIT_MODULE = 313  # of x86-64
 _RB_POWER_OFF = 0x4321FEDC
 _LAST_WORDS = 20
@@ -91,7 +93,8 @@ def outside(folder: Path, given: argparse.Namespace) -> int:
     for name, content in image.ready_modules(kernel, image.module_files(kernel)):
         (folder / f"{name}.ko").write_bytes(content)
         modules.append(name)
-    job = {"modules": modules, "command": given.command, "folder": str(Path.cwd())}
+    job = {"modules": modules, "command": given.command, "folder": str(Path.cwd()),
+           "environment": {_OWN_TIME: "1"} if given.own_time else {}}  # fmt: skip
     (folder / _JOB).write_text(json.dumps(job))
     init = [str(Path(__file__).resolve()), _INSIDE, str(folder)]
     arguments = (
@@ -166,7 +169,7 @@ def inside(folder: Path) -> None:
         done = subprocess.run(
             job["command"],
             cwd=job["folder"],
-            env=_ENVIRONMENT,
+            env=_ENVIRONMENT | job["environment"],
             stdin=subprocess.DEVNULL,
             stdout=words,
             stderr=words,
