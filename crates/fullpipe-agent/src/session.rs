@@ -46,8 +46,6 @@ const STREAM_TOKENS: u64 = 1 << 34;
 const ARRIVAL_TOKEN: u64 = u64::MAX - 1;
 /// Token of a request to end.
 const END_TOKEN: u64 = u64::MAX;
-/// Bytes of IPv4 and TCP headers with timestamps.
-const HEADER_BYTES: u32 = 52;
 
 /// Does a run in namespaces of this kernel. `ready` has the congestion controls that are loaded already.
 pub(crate) fn run_here(
@@ -458,7 +456,7 @@ impl<'a> Session<'a> {
         }
         if first_write {
             let now = now_ns();
-            let packet_bytes = u64::from(self.plan.access.mtu_bytes - HEADER_BYTES);
+            let packet_bytes = u64::from(self.plan.access.mss_bytes());
             self.flows[flow].pace = Pace::new(planned, packet_bytes, now);
             self.agenda.add(now, Task::Write(flow));
         }
@@ -830,7 +828,7 @@ fn describe(plan: &Plan, index: usize, completion_us: Option<u64>) -> FlowRow {
         start_us: flow.start_ns / 1000,
         completion_us,
         base_rtt_us: plan.base_rtt_ns(flow) / 1000,
-        mss_bytes: u64::from(plan.access.mtu_bytes - HEADER_BYTES),
+        mss_bytes: u64::from(plan.access.mss_bytes()),
         ..FlowRow::default()
     }
 }

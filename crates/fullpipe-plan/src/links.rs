@@ -86,3 +86,13 @@ pub struct Access {
     /// Random loss of what flows send back (ACKs of "up" flows).
     pub reverse_loss: Option<loss::Params>,
 }
+
+/// Headers of IPv4 and TCP, and the timestamp option with its padding: 20 + 20 + 12.
+const HEADER_BYTES: u32 = 52;
+
+impl Access {
+    /// The payload of TCP's largest packet.
+    pub fn mss_bytes(&self) -> u32 {
+        self.mtu_bytes - HEADER_BYTES
+    }
+}

@@ -20,7 +20,7 @@ use crate::socket::{self, Payload};
 /// Flow 0 connects from the first of these ports to the first of those.
 const CLIENT_PORT: u16 = 20_000;
 const SERVER_PORT: u16 = 10_000;
-/// Most bytes read at once.
+/// Most flows: the ports of their listeners end where those of the clients begin.
 pub(super) const MAX_FLOWS: usize = 10_000;
 /// Once no more than this is left to write, the kernel reports when the last byte is
 /// acknowledged.

@@ -33,7 +33,7 @@ pub(crate) struct Feed {
 impl Feed {
     /// The application of a flow whose connection has just been established.
     pub(super) fn new(plan: &Plan, flow: &Flow, index: u32, now_ns: u64) -> Self {
-        let bytes = u64::from(plan.access.mtu_bytes) - 52;
+        let bytes = u64::from(plan.access.mss_bytes());
         let source = match (flow.pattern, flow.app_rate_bps) {
             (Some(pattern), _) => {
                 let seed = derive_seed(plan.seed, purpose::PATTERN, index);

@@ -133,7 +133,7 @@ pub(crate) fn connection(
         algorithm(name).ok_or_else(|| BadPlan(format!("cc: {name} is not in the simulator")))?;
     let cc =
         Controller::new(known, &flow.cc.params).map_err(|error| BadPlan(format!("cc: {error}")))?;
-    let mss_bytes = plan.access.mtu_bytes - 52;
+    let mss_bytes = plan.access.mss_bytes();
     let host = &plan.host;
     let stack = flow.stack.unwrap_or(Stack {
         tcp: host.tcp,
