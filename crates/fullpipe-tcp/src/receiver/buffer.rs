@@ -6,7 +6,7 @@
 
 use crate::packet::Data;
 use crate::rules::Rules;
-use crate::write_queue::{MAX_PAGES, PAGE_BYTES};
+use crate::skb::{MAX_PAGES, PAGE_BYTES};
 
 /// Initial size (sysctl tcp_rmem[1]).
 const INITIAL_BYTES: u64 = 131_072;

@@ -1,6 +1,6 @@
 //! Delivery-rate samples: draft-ietf-ccwg-bbr section 4.1, Linux tcp_rate.c.
 
-use crate::scoreboard::{is_later, Sent, APP_LIMITED, EVER_RETRANS};
+use super::scoreboard::{is_later, Sent, APP_LIMITED, EVER_RETRANS};
 
 /// Connection-wide state of the estimator.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,6 @@ pub(crate) struct RateState {
     /// The latest valid sample, for tcpi_delivery_rate.
     pub(crate) rate_delivered: u32,
     pub(crate) rate_interval_us: u32,
-    rate_app_limited: bool,
 }
 
 /// The sample of one ACK (struct rate_sample).
@@ -118,7 +117,6 @@ impl RateState {
         if !sample.is_app_limited || faster {
             self.rate_delivered = sample.delivered.max(0) as u32;
             self.rate_interval_us = sample.interval_us as u32;
-            self.rate_app_limited = sample.is_app_limited;
         }
     }
 

@@ -1,9 +1,9 @@
 //! Writing into the socket: an application writes until its socket blocks, and again when it is woken.
 //! tcp_sendmsg_locked() of tcp.c, tcp_check_space() of tcp_input.c. Must never know why it writes.
 
+use super::transmit::Push;
+use super::Sender;
 use crate::packet::Burst;
-use crate::sender::Sender;
-use crate::transmit::Push;
 
 /// Size of one write: the pipe of 16 pages that sendfile() uses (splice_direct_to_actor()).
 const WRITE_BYTES: u64 = 65_536;

@@ -4,13 +4,16 @@
 //! compressed ACKs, tcp_sack_new_ofo_skb() for the order of SACK blocks; and __tcp_cleanup_rbuf() of tcp.c
 //! for ACKs that reading causes.
 
+mod buffer;
+mod reader_stalls;
+
 use fullpipe_plan::AckPolicy;
 use fullpipe_ticks::expires_ns;
 
+use self::buffer::{Offer, ReceiveBuffer};
+pub use self::reader_stalls::ReaderStalls;
 use crate::countdown::Countdown;
 use crate::packet::{Ack, Block, Data, EcnFeedback, MAX_BLOCKS};
-use crate::reader_stalls::ReaderStalls;
-use crate::receive_buffer::{Offer, ReceiveBuffer};
 use crate::rules::Rules;
 
 const NS_PER_MS: u64 = 1_000_000;

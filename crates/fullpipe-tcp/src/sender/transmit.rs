@@ -5,11 +5,11 @@ use std::ops::Range;
 use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_plan::{Pacing, RateRestart};
 
+use super::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
+use super::{Resend, Sender, TimerKind, NEVER_NS};
 use crate::countdown::Countdown;
 use crate::packet::{Burst, Data};
-use crate::scoreboard::{Sent, APP_LIMITED, LOST, RETRANS, SACKED, TIMED_OUT};
-use crate::sender::{Resend, Sender, TimerKind, NEVER_NS};
-use crate::write_queue::{BUFFER_BYTES, GSO_MAX_BYTES};
+use crate::skb::{BUFFER_BYTES, GSO_MAX_BYTES};
 
 /// Bursts may be larger at small RTTs: by gso_max at 0, and by half of that every 2^9 us (sysctl
 /// tcp_tso_rtt_log).

@@ -3,10 +3,10 @@
 
 use fullpipe_cc::{CaState, EventKind};
 
-use crate::ack::AckInfo;
+use super::ack::AckInfo;
+use super::scoreboard::EVER_RETRANS;
+use super::{Resend, Sender, SenderEvent};
 use crate::packet::EcnFeedback;
-use crate::scoreboard::EVER_RETRANS;
-use crate::sender::{Resend, Sender, SenderEvent};
 
 impl Sender {
     /// tcp_fastretrans_alert().

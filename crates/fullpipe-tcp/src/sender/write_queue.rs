@@ -3,26 +3,17 @@
 
 use std::collections::VecDeque;
 
-/// MAX_TCP_HEADER of a kernel without wireless drivers, such as the virtual machine's; 320 with them.
-const HEADER_ROOM_BYTES: u64 = 256;
+use crate::skb::{BUFFER_BYTES, GSO_MAX_BYTES, HEADER_ROOM_BYTES, MAX_PAGES, PAGE_BYTES};
+
 /// SKB_DATA_ALIGN() of struct skb_shared_info and of struct sk_buff.
 const SHARED_INFO_BYTES: u64 = 320;
 const SK_BUFF_BYTES: u64 = 256;
-/// truesize of an empty buffer (tcp_stream_alloc_skb() of 6.12): both structures and a head of 320 bytes.
-pub(crate) const BUFFER_BYTES: u64 = 896;
 /// Initial sk_sndbuf (second value of sysctl tcp_wmem).
 const FIRST_LIMIT_BYTES: u64 = 16_384;
 /// TCP_INIT_CWND: a send buffer has room for at least this window.
 const LEAST_WINDOW: u32 = 10;
 /// The timestamp option, which mss_clamp includes.
 const OPTION_BYTES: u64 = 12;
-/// Largest payload of a buffer: sk_gso_max_size less headers.
-pub(crate) const GSO_MAX_BYTES: u64 = 65_536 - HEADER_ROOM_BYTES - 1;
-
-/// Page fragments of a buffer (MAX_SKB_FRAGS).
-pub(crate) const MAX_PAGES: u64 = 17;
-/// sendfile() writes pages; each call starts at the beginning of one.
-pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// The send buffer of one connection. Positions are packet numbers. Volumes are bytes of payload; every
 /// packet but the one being written counts as full.

@@ -3,11 +3,11 @@
 
 use fullpipe_cc::{flags, Ack as CcAck, CaState, EventKind};
 
+use super::rate::Sample;
+use super::scoreboard::{is_later, Sent, EVER_RETRANS, LOST, RETRANS, SACKED};
+use super::{Resend, Sender, SenderEvent};
 use crate::packet::EcnFeedback;
 use crate::packet::{Ack, Block, MAX_BLOCKS};
-use crate::rate::Sample;
-use crate::scoreboard::{is_later, Sent, EVER_RETRANS, LOST, RETRANS, SACKED};
-use crate::sender::{Resend, Sender, SenderEvent};
 
 const NS_PER_MS: u64 = 1_000_000;
 

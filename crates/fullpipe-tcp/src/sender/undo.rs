@@ -2,9 +2,9 @@
 
 use fullpipe_cc::{CaState, EventKind};
 
-use crate::ack::{echoes_before, AckInfo};
-use crate::scoreboard::LOST;
-use crate::sender::{Sender, SenderEvent};
+use super::ack::{echoes_before, AckInfo};
+use super::scoreboard::LOST;
+use super::{Sender, SenderEvent};
 
 impl Sender {
     /// tcp_current_ssthresh(): the threshold that an undo restores.

@@ -3,10 +3,10 @@
 use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_plan::CcFacts;
 
-use crate::ack::AckInfo;
+use super::ack::AckInfo;
+use super::scoreboard::{is_later, APP_LIMITED, LOST, NIL, RETRANS, SACKED, TIMED_OUT};
+use super::{Sender, TimerKind};
 use crate::packet::Burst;
-use crate::scoreboard::{is_later, APP_LIMITED, LOST, NIL, RETRANS, SACKED, TIMED_OUT};
-use crate::sender::{Sender, TimerKind};
 
 /// Linux TCP_TIMEOUT_MIN_US.
 const TIMEOUT_MIN_US: u64 = 2000;

@@ -2,8 +2,8 @@
 
 use fullpipe_cc::{CaState, EventKind, INFINITE};
 
+use super::{Sender, SenderEvent};
 use crate::packet::EcnFeedback;
-use crate::sender::{Sender, SenderEvent};
 
 impl Sender {
     pub(crate) fn in_cwnd_reduction(&self) -> bool {

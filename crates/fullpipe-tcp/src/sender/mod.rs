@@ -3,19 +3,32 @@
 //! `ack.rs` processes ACKs, `fast_retransmit.rs`, `loss.rs`, `prr.rs` and `undo.rs` recover from losses,
 //! `transmit.rs` sends. Names follow struct tcp_sock.
 
+mod ack;
+mod fast_retransmit;
+mod loss;
+mod prr;
+mod rate;
+mod reordering;
+mod rtt;
+mod scoreboard;
+mod sendmsg;
+mod transmit;
+mod undo;
+mod write_queue;
+
 use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, CaState, Conn, Controller, Ctl, Event, EventKind, INFINITE};
 use fullpipe_plan::{CcFacts, Pacing, RateRestart};
 
+use self::rate::RateState;
+use self::reordering::Reordering;
+use self::rtt::Rtt;
+use self::scoreboard::Scoreboard;
+use self::write_queue::WriteQueue;
 use crate::countdown::Countdown;
 use crate::handshake::Established;
 use crate::packet::{Block, EcnFeedback, MAX_BLOCKS};
-use crate::rate::RateState;
-use crate::reordering::Reordering;
-use crate::rtt::Rtt;
 use crate::rules::Rules;
-use crate::scoreboard::Scoreboard;
-use crate::write_queue::WriteQueue;
 
 const NS_PER_MS: u64 = 1_000_000;
 /// No timer runs.
