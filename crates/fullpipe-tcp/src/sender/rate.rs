@@ -4,44 +4,96 @@ use super::scoreboard::{is_later, Sent, APP_LIMITED, EVER_RETRANS};
 
 /// Connection-wide state of the estimator.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RateState {
+pub(super) struct RateState {
     /// Packets delivered.
-    pub(crate) delivered: u32,
+    delivered: u32,
     /// Of those, packets that an ACK reported as marked.
-    pub(crate) delivered_ce: u32,
+    delivered_ce: u32,
     /// When `delivered` last grew.
-    pub(crate) delivered_us: u64,
+    delivered_us: u64,
     /// Send time of the newest packet delivered.
-    pub(crate) first_tx_us: u64,
+    first_tx_us: u64,
     /// The application-limited bubble ends when `delivered` passes this; 0: there is none.
-    pub(crate) app_limited: u32,
+    app_limited: u32,
     /// The latest valid sample, for tcpi_delivery_rate.
-    pub(crate) rate_delivered: u32,
-    pub(crate) rate_interval_us: u32,
+    rate_delivered: u32,
+    rate_interval_us: u32,
 }
 
 /// The sample of one ACK (struct rate_sample).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sample {
-    pub(crate) prior_us: u64,
-    pub(crate) prior_delivered: u32,
-    pub(crate) prior_delivered_ce: u32,
-    pub(crate) send_interval_us: u64,
+pub(super) struct Sample {
+    pub(super) prior_us: u64,
+    pub(super) prior_delivered: u32,
+    pub(super) prior_delivered_ce: u32,
+    pub(super) send_interval_us: u64,
     /// One past the last packet of the newest packet's buffer.
-    pub(crate) end: u32,
-    pub(crate) is_app_limited: bool,
-    pub(crate) is_retrans: bool,
-    pub(crate) tx_inflight: u32,
-    pub(crate) prior_lost: u32,
-    pub(crate) delivered: i32,
-    pub(crate) delivered_ce: i32,
-    pub(crate) interval_us: i32,
+    pub(super) end: u32,
+    pub(super) is_app_limited: bool,
+    pub(super) is_retrans: bool,
+    pub(super) tx_inflight: u32,
+    pub(super) prior_lost: u32,
+    pub(super) delivered: i32,
+    pub(super) delivered_ce: i32,
+    pub(super) interval_us: i32,
     newest_order: u32,
 }
 
 impl RateState {
+    /// The handshake is done: the SYN counts as delivered (tcp_rcv_synsent_state_process()).
+    pub(super) fn established(&mut self, now_us: u64) {
+        self.delivered = 1;
+        self.delivered_us = now_us;
+        self.first_tx_us = now_us;
+    }
+
+    #[inline(always)] // as all that only read
+    pub(super) fn delivered(&self) -> u32 {
+        self.delivered
+    }
+
+    #[inline(always)]
+    pub(super) fn delivered_ce(&self) -> u32 {
+        self.delivered_ce
+    }
+
+    #[inline(always)]
+    pub(super) fn delivered_us(&self) -> u64 {
+        self.delivered_us
+    }
+
+    #[inline(always)]
+    pub(super) fn first_tx_us(&self) -> u64 {
+        self.first_tx_us
+    }
+
+    #[inline(always)]
+    pub(super) fn app_limited(&self) -> u32 {
+        self.app_limited
+    }
+
+    /// Latest delivery-rate sample in packets of `mss_bytes`, as bit/s.
+    pub(super) fn bits_per_s(&self, mss_bytes: u32) -> u64 {
+        let bits = u64::from(self.rate_delivered) * u64::from(mss_bytes) * 8;
+        match self.rate_interval_us {
+            0 => 0,
+            us => bits * 1_000_000 / u64::from(us),
+        }
+    }
+
+    /// Packets were delivered.
+    #[inline(always)]
+    pub(super) fn count_delivered(&mut self, packets: u32) {
+        self.delivered = self.delivered.wrapping_add(packets);
+    }
+
+    /// Of packets delivered, some were marked.
+    pub(super) fn count_marked(&mut self, packets: u32) {
+        self.delivered_ce = self.delivered_ce.wrapping_add(packets);
+    }
+
     /// A packet is sent (tcp_rate_skb_sent()); `restarts`: a new interval begins with it.
-    pub(crate) fn sent(&mut self, record: &mut Sent, sent_us: u64, restarts: bool) {
+    pub(super) fn sent(&mut self, record: &mut Sent, sent_us: u64, restarts: bool) {
         if restarts {
             self.first_tx_us = sent_us;
             self.delivered_us = sent_us;
@@ -59,7 +111,7 @@ impl RateState {
 
     /// A packet was delivered (tcp_rate_skb_delivered()).
     #[inline(always)] // keeps the sample in registers
-    pub(crate) fn packet_delivered(&mut self, sample: &mut Sample, record: &mut Sent, number: u32) {
+    pub(super) fn packet_delivered(&mut self, sample: &mut Sample, record: &mut Sent, number: u32) {
         if record.delivered_us == 0 {
             return;
         }
@@ -83,7 +135,7 @@ impl RateState {
 
     /// Completes the sample once all packets of the ACK are processed (tcp_rate_gen()).
     #[inline(always)] // as `packet_delivered`
-    pub(crate) fn generate(
+    pub(super) fn generate(
         &mut self,
         sample: &mut Sample,
         grew: bool,
@@ -121,7 +173,7 @@ impl RateState {
     }
 
     /// Begins an application-limited bubble (tcp_rate_check_app_limited()).
-    pub(crate) fn mark_app_limited(&mut self, inflight: u32) {
+    pub(super) fn mark_app_limited(&mut self, inflight: u32) {
         self.app_limited = self.delivered.wrapping_add(inflight).max(1);
     }
 }

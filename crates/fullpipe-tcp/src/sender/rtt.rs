@@ -8,7 +8,7 @@ const MIN_RTT_WINDOW_US: u64 = 300_000_000;
 
 /// The estimator. As in Linux, `srtt` has three bits of fraction and the deviations have two.
 #[derive(Clone, Debug)]
-pub(crate) struct Rtt {
+pub(super) struct Rtt {
     srtt8: i64,
     mdev4: i64,
     mdev_max4: i64,
@@ -40,12 +40,12 @@ impl Default for Rtt {
 
 impl Rtt {
     /// Mean deviation (tcpi_rttvar).
-    pub(crate) fn deviation_us(&self) -> u32 {
+    pub(super) fn deviation_us(&self) -> u32 {
         (self.mdev4 >> 2) as u32
     }
 
     /// Adds a sample of a packet that was sent once (Karn's rule).
-    pub(crate) fn sample(&mut self, rtt_us: i64, snd_una: u32, snd_nxt: u32) {
+    pub(super) fn sample(&mut self, rtt_us: i64, snd_una: u32, snd_nxt: u32) {
         let rtt_us = rtt_us.max(1);
         if self.srtt8 == 0 {
             self.srtt8 = rtt_us << 3;
@@ -82,40 +82,45 @@ impl Rtt {
     }
 
     /// Adds a sample to the minimum (tcp_update_rtt_min()).
-    pub(crate) fn sample_min(&mut self, rtt_us: u32, now_us: u64) {
+    pub(super) fn sample_min(&mut self, rtt_us: u32, now_us: u64) {
         if rtt_us <= self.min_us || now_us - self.min_at_us >= MIN_RTT_WINDOW_US {
             (self.min_us, self.min_at_us) = (rtt_us.max(1), now_us);
         }
     }
 
     /// The minimum RTT; `u32::MAX` before the first sample.
-    pub(crate) fn min_us(&self) -> u32 {
+    pub(super) fn min_us(&self) -> u32 {
         self.min_us
     }
 
+    /// The minimum RTT, if there is a sample.
+    pub(super) fn least_us(&self) -> Option<u32> {
+        (self.min_us != u32::MAX).then_some(self.min_us)
+    }
+
     /// Smoothed RTT; 0 before the first sample.
-    pub(crate) fn smoothed_us(&self) -> u32 {
+    pub(super) fn smoothed_us(&self) -> u32 {
         (self.srtt8 >> 3) as u32
     }
 
     /// Smoothed RTT with three bits of fraction.
-    pub(crate) fn smoothed8(&self) -> u64 {
+    pub(super) fn smoothed8(&self) -> u64 {
         self.srtt8 as u64
     }
 
     /// The retransmission timeout, back-off included.
-    pub(crate) fn timeout_ns(&self) -> u64 {
+    pub(super) fn timeout_ns(&self) -> u64 {
         let us = (self.rto_us << self.backoff.min(16)).min(RTO_MAX_US);
         us as u64 * 1000
     }
 
     /// A retransmission timer expired: doubles the timeout.
-    pub(crate) fn back_off(&mut self) {
+    pub(super) fn back_off(&mut self) {
         self.backoff += 1;
     }
 
     /// New data were acknowledged: ends the back-off.
-    pub(crate) fn reset_back_off(&mut self) {
+    pub(super) fn reset_back_off(&mut self) {
         self.backoff = 0;
     }
 }

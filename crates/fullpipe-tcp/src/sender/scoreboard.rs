@@ -7,47 +7,47 @@
 use std::collections::VecDeque;
 
 /// No packet.
-pub(crate) const NIL: u32 = u32::MAX;
+pub(super) const NIL: u32 = u32::MAX;
 
-pub(crate) const SACKED: u8 = 1;
-pub(crate) const LOST: u8 = 2;
+pub(super) const SACKED: u8 = 1;
+pub(super) const LOST: u8 = 2;
 /// The retransmission is in flight.
-pub(crate) const RETRANS: u8 = 4;
-pub(crate) const EVER_RETRANS: u8 = 8;
+pub(super) const RETRANS: u8 = 4;
+pub(super) const EVER_RETRANS: u8 = 8;
 /// Sent while application-limited.
-pub(crate) const APP_LIMITED: u8 = 16;
+pub(super) const APP_LIMITED: u8 = 16;
 const LISTED: u8 = 32;
 /// Marked lost by a timeout; Linux leaves such packets in the order of transmission.
-pub(crate) const TIMED_OUT: u8 = 64;
+pub(super) const TIMED_OUT: u8 = 64;
 
 /// A packet's record (tcp_skb_cb.tx and sk_buff.skb_mstamp_ns).
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sent {
+pub(super) struct Sent {
     /// When it was last sent.
-    pub(crate) at_ns: u64,
+    pub(super) at_ns: u64,
     /// Send time of the packet that starts its rate sample.
-    pub(crate) first_tx_us: u64,
+    pub(super) first_tx_us: u64,
     /// When `delivered` last grew before it was sent; 0: its rate sample was taken.
-    pub(crate) delivered_us: u64,
-    pub(crate) delivered: u32,
-    pub(crate) delivered_ce: u32,
+    pub(super) delivered_us: u64,
+    pub(super) delivered: u32,
+    pub(super) delivered_ce: u32,
     /// Serial number of its last transmission; wraps. Linux compares send times, but simulated packets
     /// may be sent at the same time.
-    pub(crate) order: u32,
+    pub(super) order: u32,
     /// Packets in flight once its whole buffer was sent (Google's tx.in_flight).
-    pub(crate) burst_inflight: u32,
+    pub(super) burst_inflight: u32,
     /// Packets lost before it was sent (Google's tx.lost).
-    pub(crate) lost: u32,
+    pub(super) lost: u32,
     prev: u32,
     next: u32,
     /// Packets after it in its buffer (sk_buff), which is its burst until that is split.
-    pub(crate) behind: u16,
-    pub(crate) flags: u8,
+    pub(super) behind: u16,
+    pub(super) flags: u8,
 }
 
 impl Sent {
     /// The record of the first packet of a burst of `count`.
-    pub(crate) fn first_of(count: u32, at_ns: u64, burst_inflight: u32, lost: u32) -> Self {
+    pub(super) fn first_of(count: u32, at_ns: u64, burst_inflight: u32, lost: u32) -> Self {
         Self {
             at_ns,
             burst_inflight,
@@ -58,7 +58,7 @@ impl Sent {
     }
 
     /// The record of the packet that follows after `places` in the same burst.
-    pub(crate) fn later(&self, places: u32) -> Self {
+    pub(super) fn later(&self, places: u32) -> Self {
         Self {
             order: self.order.wrapping_add(places),
             behind: self.behind - places as u16,
@@ -79,7 +79,7 @@ struct SentBurst {
 /// A ring of packets indexed by number, with a list through it in the order of transmission, and the
 /// bursts that were sent after all packets of the ring.
 #[derive(Debug)]
-pub(crate) struct Scoreboard {
+pub(super) struct Scoreboard {
     ring: Vec<Sent>,
     bursts: VecDeque<SentBurst>,
     head: u32,
@@ -90,7 +90,7 @@ pub(crate) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             ring: vec![Sent::default(); 1],
             bursts: VecDeque::new(),
@@ -104,7 +104,7 @@ impl Scoreboard {
     /// Gives every packet a record of its own; `from` is `snd_una`. To be called before packets of a
     /// burst are treated differently.
     #[inline]
-    pub(crate) fn split_bursts(&mut self, from: u32) {
+    pub(super) fn split_bursts(&mut self, from: u32) {
         if !self.bursts.is_empty() {
             self.split_all_bursts(from);
         }
@@ -138,13 +138,13 @@ impl Scoreboard {
 
     /// Whether all packets from `from` on, which is `snd_una`, are in bursts.
     #[inline]
-    pub(crate) fn has_only_bursts(&self, from: u32) -> bool {
+    pub(super) fn has_only_bursts(&self, from: u32) -> bool {
         from >= self.own_end
     }
 
     /// When packet `number`, which is `snd_una`, was last sent.
     #[inline]
-    pub(crate) fn oldest_sent_ns(&self, number: u32) -> u64 {
+    pub(super) fn oldest_sent_ns(&self, number: u32) -> u64 {
         match self.bursts.front() {
             Some(burst) if burst.first <= number => burst.sent.at_ns,
             _ => self.own(number).at_ns,
@@ -153,7 +153,7 @@ impl Scoreboard {
 
     /// A packet's record. That of its burst differs in `order` and `behind`.
     #[inline]
-    pub(crate) fn get(&self, number: u32) -> &Sent {
+    pub(super) fn get(&self, number: u32) -> &Sent {
         match self.bursts.front() {
             Some(burst) if burst.first <= number => self.burst_of(burst, number),
             _ => self.own(number),
@@ -161,7 +161,7 @@ impl Scoreboard {
     }
 
     /// One past the last packet of the buffer that holds packet `number`.
-    pub(crate) fn buffer_end(&self, number: u32) -> u32 {
+    pub(super) fn buffer_end(&self, number: u32) -> u32 {
         let behind = self.bursts.partition_point(|burst| burst.first <= number);
         match behind.checked_sub(1) {
             Some(index) => self.bursts[index].first + self.bursts[index].count,
@@ -180,20 +180,20 @@ impl Scoreboard {
 
     /// The record of a packet that has its own, after [`Self::split_bursts`].
     #[inline]
-    pub(crate) fn own(&self, number: u32) -> &Sent {
+    pub(super) fn own(&self, number: u32) -> &Sent {
         &self.ring[number as usize & (self.ring.len() - 1)]
     }
 
     /// As [`Self::own`], mutable.
     #[inline]
-    pub(crate) fn get_mut(&mut self, number: u32) -> &mut Sent {
+    pub(super) fn get_mut(&mut self, number: u32) -> &mut Sent {
         let mask = self.ring.len() - 1;
         &mut self.ring[number as usize & mask]
     }
 
     /// Splits the buffer that contains packets on both sides of `number` (tcp_fragment()); `from` is
     /// `snd_una`.
-    pub(crate) fn cut_before(&mut self, number: u32, from: u32) {
+    pub(super) fn cut_before(&mut self, number: u32, from: u32) {
         if number <= from || self.own(number - 1).behind == 0 {
             return;
         }
@@ -212,7 +212,7 @@ impl Scoreboard {
 
     /// Merges packets `first..end`, which are SACKed, with the SACKed buffer before them
     /// (tcp_shifted_skb()).
-    pub(crate) fn shift_before(&mut self, first: u32, end: u32) {
+    pub(super) fn shift_before(&mut self, first: u32, end: u32) {
         let left = u32::from(self.own(end - 1).behind);
         self.cut_before(end, first);
         for place in end..end + left {
@@ -221,18 +221,18 @@ impl Scoreboard {
     }
 
     /// The first packet in the order of transmission that is neither delivered nor marked lost.
-    pub(crate) fn oldest(&self) -> u32 {
+    pub(super) fn oldest(&self) -> u32 {
         self.head
     }
 
     /// The next one in that order.
-    pub(crate) fn after(&self, number: u32) -> u32 {
+    pub(super) fn after(&self, number: u32) -> u32 {
         self.own(number).next
     }
 
     /// A burst is sent for the first time; `sent` is its first packet's record without `order`.
     #[inline]
-    pub(crate) fn sent_first(&mut self, first: u32, count: u32, mut sent: Sent) {
+    pub(super) fn sent_first(&mut self, first: u32, count: u32, mut sent: Sent) {
         sent.order = self.transmissions.wrapping_add(1);
         self.transmissions = self.transmissions.wrapping_add(count);
         self.bursts.push_back(SentBurst { first, count, sent });
@@ -241,7 +241,7 @@ impl Scoreboard {
     /// Packets `from..end` are acknowledged: removes those of them that share the first burst's record.
     /// Returns their number and the last one's record; `None` if the first packet has its own record.
     #[inline]
-    pub(crate) fn ack_burst(&mut self, from: u32, end: u32) -> Option<(u32, Sent)> {
+    pub(super) fn ack_burst(&mut self, from: u32, end: u32) -> Option<(u32, Sent)> {
         let burst = self
             .bursts
             .front_mut()
@@ -260,7 +260,7 @@ impl Scoreboard {
     }
 
     /// A packet is retransmitted, and becomes the newest transmission.
-    pub(crate) fn sent_again(&mut self, number: u32, sent: Sent) {
+    pub(super) fn sent_again(&mut self, number: u32, sent: Sent) {
         self.unlink(number);
         self.transmissions = self.transmissions.wrapping_add(1);
         let flags = self.own(number).flags & !APP_LIMITED;
@@ -287,7 +287,7 @@ impl Scoreboard {
     }
 
     /// Restores the place of packets in the order of transmission that timeouts had removed.
-    pub(crate) fn restore_timed_out(&mut self, from: u32, to: u32) {
+    pub(super) fn restore_timed_out(&mut self, from: u32, to: u32) {
         if (from..to).all(|number| self.own(number).flags & TIMED_OUT == 0) {
             return;
         }
@@ -306,7 +306,7 @@ impl Scoreboard {
 
     /// Removes a packet from the order of transmission.
     #[inline]
-    pub(crate) fn unlink(&mut self, number: u32) {
+    pub(super) fn unlink(&mut self, number: u32) {
         let record = self.get_mut(number);
         if record.flags & LISTED == 0 {
             return;
@@ -327,150 +327,6 @@ impl Scoreboard {
 }
 
 /// Whether transmission `a` came after `b`.
-pub(crate) fn is_later(a: u32, b: u32) -> bool {
+pub(super) fn is_later(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
-}
-
-#[cfg(test)]
-mod tests {
-    use fullpipe_cc::{algorithm, set, Controller};
-    use fullpipe_plan::{AckPolicy, CcFacts, Pacing, RateRestart};
-
-    use crate::{
-        Ack, Burst, Data, EcnFeedback, Established, Receiver, ReceiverConfig, Rules, Sender,
-        SenderConfig,
-    };
-
-    const MSS: u32 = 1448;
-    const MS: u64 = 1_000_000;
-
-    fn ends(name: &str, facts: CcFacts) -> (Sender, Receiver) {
-        let set = set(name).expect("a registered set");
-        let known = algorithm(set.algorithm).expect("its algorithm");
-        let cc = Controller::new(known, &set.values).expect("values in range");
-        let mut sender = Sender::new(
-            SenderConfig {
-                mss_bytes: MSS,
-                pacing: Pacing::Internal,
-                pacing_shift: 10,
-                gso_max_segments: 44,
-                rules: Rules::default(),
-                facts,
-                rate_restart: RateRestart::default(),
-                initial_cwnd: 10,
-                wmem_max_bytes: 1 << 30,
-                notsent_lowat_bytes: None,
-                ecn: false,
-                feedback: EcnFeedback::Latched,
-                l4s: false,
-                seed: 1,
-                amount_bytes: None,
-                written_by_application: false,
-            },
-            cc,
-        );
-        let opened = Established {
-            rtt_ns: 20 * MS,
-            window_bytes: 1 << 20,
-            ..Established::default()
-        };
-        sender.establish(MS, &opened);
-        let receiver = Receiver::new(ReceiverConfig {
-            mss_bytes: MSS,
-            ack_policy: AckPolicy::Linux,
-            rules: Rules::default(),
-            window_bytes: Some(1 << 20),
-            rmem_max_bytes: 1 << 30,
-            rcvlowat_bytes: 1,
-            work_ns: 0,
-            reader_stalls: None,
-            aggregation_ns: 0,
-            feedback: EcnFeedback::Latched,
-        });
-        (sender, receiver)
-    }
-
-    /// What a sender transmits in three seconds over a path that loses one packet in `one_in` and
-    /// reorders others, and its state then. With `splits` each packet has its own record at once.
-    fn transmissions(
-        name: &str,
-        facts: CcFacts,
-        one_in: u64,
-        splits: bool,
-    ) -> (Vec<Burst>, String) {
-        let (mut sender, mut receiver) = ends(name, facts);
-        let mut random = 88_172_645_463_325_252_u64;
-        let (mut data, mut acks) = (Vec::<(u64, Data)>::new(), Vec::<(u64, Ack)>::new());
-        let (mut out, mut all) = (Vec::new(), Vec::new());
-        for now_ns in (1..15_000).map(|step| step * MS / 5) {
-            let arrived = acks.partition_point(|&(at_ns, _)| at_ns <= now_ns);
-            for (_, ack) in acks.drain(..arrived) {
-                sender.on_ack(now_ns, &ack);
-            }
-            if sender.timer_ns().is_some_and(|at_ns| at_ns <= now_ns) {
-                sender.on_timer(now_ns, &mut out);
-            }
-            sender.transmit(now_ns, &mut out);
-            if splits {
-                sender.board.split_bursts(sender.snd_una);
-            }
-            for packet in out.iter().copied().flat_map(Burst::packets) {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                // Nothing arrives for 400 ms of each second, which causes timeouts.
-                let is_lost = random % one_in == 0 || now_ns % (1000 * MS) > 600 * MS;
-                let late_ns = if random % 401 == 1 { 8 * MS } else { 0 };
-                if !is_lost {
-                    let at_ns = now_ns + 10 * MS + late_ns;
-                    let place = data.partition_point(|&(other_ns, _)| other_ns <= at_ns);
-                    data.insert(place, (at_ns, packet));
-                }
-            }
-            all.append(&mut out);
-            let arrived = data.partition_point(|&(at_ns, _)| at_ns <= now_ns);
-            let bound_ns = sender.timer_lower_bound_ns();
-            assert!(sender.timer_ns().unwrap_or(u64::MAX) >= bound_ns);
-            assert_eq!(sender.timer_ns().is_none(), bound_ns == u64::MAX);
-            let bound_ns = receiver.timer_lower_bound_ns();
-            assert!(receiver.timer_ns().unwrap_or(u64::MAX) >= bound_ns);
-            assert_eq!(receiver.timer_ns().is_none(), bound_ns == u64::MAX);
-            let late = receiver.timer_ns().filter(|&at_ns| at_ns <= now_ns);
-            let mut answers: Vec<_> = late
-                .and_then(|_| receiver.on_timer(now_ns))
-                .into_iter()
-                .collect();
-            answers.extend(
-                data.drain(..arrived)
-                    .filter_map(|(_, data)| receiver.on_data(now_ns, &data)),
-            );
-            acks.extend(answers.into_iter().map(|ack| (now_ns + 10 * MS, ack)));
-        }
-        let state = format!(
-            "{:?} {:?}",
-            sender.totals(),
-            sender.controller().variables()
-        );
-        (all, state)
-    }
-
-    #[test]
-    fn a_burst_with_one_record_behaves_as_packets_with_their_own() {
-        for (name, facts) in [
-            ("cubic", CcFacts::Google),
-            ("bbr3", CcFacts::Google),
-            ("bbr1", CcFacts::Stock),
-        ] {
-            for one_in in [50, 1000, u64::MAX] {
-                let together = transmissions(name, facts, one_in, false);
-                assert!(together.0.len() > 100, "{name} hardly sends");
-                assert!(together.0.iter().any(|run| run.data.is_retransmission));
-                assert_eq!(
-                    together,
-                    transmissions(name, facts, one_in, true),
-                    "{name}, 1 in {one_in}"
-                );
-            }
-        }
-    }
 }

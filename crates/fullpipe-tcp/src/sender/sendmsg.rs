@@ -12,26 +12,29 @@ impl Sender {
     /// tcp_check_space(): expands the send buffer if the congestion window needs more, and wakes a blocked
     /// application if there is space.
     #[inline(always)] // after every ACK and burst
-    pub(crate) fn check_space(&mut self) {
-        if self.queue.may_wake(self.snd_una, self.ctl.cwnd) {
+    pub(super) fn check_space(&mut self) {
+        if self.queue.may_wake(self.flight.una(), self.control.cwnd()) {
             self.new_space();
         }
     }
 
     #[inline(never)] // rare
     fn new_space(&mut self) {
-        let has_grown = self.inflight() < self.ctl.cwnd && {
-            let window = self.ctl.cwnd.max(self.reordering.threshold() + 1);
-            self.queue.expand(window, self.ctl.sndbuf_factor)
+        let ctl = self.control.ctl();
+        let has_grown = self.flight.inflight() < ctl.cwnd && {
+            let window = ctl.cwnd.max(self.recovery.dupthresh() + 1);
+            self.queue.expand(window, ctl.sndbuf_factor)
         };
-        self.may_write = self.queue.wakes(self.snd_nxt, self.snd_una, has_grown);
+        let (next, una) = (self.flight.next(), self.flight.una());
+        self.stream
+            .set_ready(self.queue.wakes(next, una, has_grown));
     }
 
     /// The application writes until its socket blocks or it has no more data.
     #[inline(never)] // once in hundreds of packets
-    pub(crate) fn write_until_blocked(&mut self, out: &mut Vec<Burst>) {
-        self.may_write = false;
-        let end_bytes = u64::from(self.data_end()) * u64::from(self.config.mss_bytes);
+    pub(super) fn write_until_blocked(&mut self, out: &mut Vec<Burst>) {
+        self.stream.set_ready(false);
+        let end_bytes = u64::from(self.stream.end()) * u64::from(self.config.mss_bytes);
         self.queue.begin_write();
         loop {
             let left_bytes = end_bytes.saturating_sub(self.queue.written_bytes());
@@ -44,16 +47,18 @@ impl Sender {
     /// One write; false if the socket blocked.
     fn write_once(&mut self, bytes: u64, out: &mut Vec<Burst>) -> bool {
         self.check_app_limited();
-        self.queue.set_goal(self.window_bytes);
+        self.queue.set_goal(self.peer.window_bytes());
         let mut left_bytes = bytes;
         while left_bytes > 0 {
-            let taken = self.queue.append(left_bytes, self.snd_nxt, self.snd_una);
+            let taken = self
+                .queue
+                .append(left_bytes, self.flight.next(), self.flight.una());
             if taken == 0 {
-                self.queue.is_blocking = true;
+                self.queue.block();
                 break;
             }
             left_bytes -= taken;
-            if left_bytes == 0 || !self.queue.is_last_full(self.snd_nxt) {
+            if left_bytes == 0 || !self.queue.is_last_full(self.flight.next()) {
                 continue;
             }
             if self.queue.must_push() {

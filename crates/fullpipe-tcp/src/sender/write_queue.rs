@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use crate::skb::{BUFFER_BYTES, GSO_MAX_BYTES, HEADER_ROOM_BYTES, MAX_PAGES, PAGE_BYTES};
 
+use super::SenderConfig;
+
 /// SKB_DATA_ALIGN() of struct skb_shared_info and of struct sk_buff.
 const SHARED_INFO_BYTES: u64 = 320;
 const SK_BUFF_BYTES: u64 = 256;
@@ -18,7 +20,7 @@ const OPTION_BYTES: u64 = 12;
 /// The send buffer of one connection. Positions are packet numbers. Volumes are bytes of payload; every
 /// packet but the one being written counts as full.
 #[derive(Default)]
-pub(crate) struct WriteQueue {
+pub(super) struct WriteQueue {
     mss_bytes: u64,
     gso_max_segments: u32,
     /// Ceiling of the limit (third value of sysctl tcp_wmem).
@@ -26,9 +28,9 @@ pub(crate) struct WriteQueue {
     /// No buffer is started while this much is unsent (TCP_NOTSENT_LOWAT).
     notsent_lowat_bytes: u64,
     /// One past the last packet that is written completely.
-    pub(crate) end: u32,
+    end: u32,
     /// The application is blocked (SOCK_NOSPACE).
-    pub(crate) is_blocking: bool,
+    is_blocking: bool,
     /// Ends of unsent buffers, without the last one, which may still grow.
     ends: VecDeque<u32>,
     /// Ends of sent, unacknowledged bursts, each of which is a buffer.
@@ -53,7 +55,19 @@ pub(crate) struct WriteQueue {
 }
 
 impl WriteQueue {
-    pub(crate) fn new(mss_bytes: u32, gso_max_segments: u32, most_bytes: u64) -> Self {
+    /// The send buffer of a sender.
+    pub(super) fn of(config: &SenderConfig) -> Self {
+        Self {
+            notsent_lowat_bytes: config.notsent_lowat_bytes.unwrap_or(u64::MAX),
+            ..Self::new(
+                config.mss_bytes,
+                config.gso_max_segments,
+                config.wmem_max_bytes,
+            )
+        }
+    }
+
+    pub(super) fn new(mss_bytes: u32, gso_max_segments: u32, most_bytes: u64) -> Self {
         Self {
             mss_bytes: mss_bytes.into(),
             gso_max_segments,
@@ -64,18 +78,30 @@ impl WriteQueue {
         }
     }
 
-    /// Sets TCP_NOTSENT_LOWAT.
-    pub(crate) fn set_notsent_lowat(&mut self, bytes: u64) {
-        self.notsent_lowat_bytes = bytes;
+    /// One past the last packet that is written completely.
+    #[inline(always)]
+    pub(super) fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// The application is blocked.
+    #[inline(always)]
+    pub(super) fn is_blocking(&self) -> bool {
+        self.is_blocking
+    }
+
+    /// A write found no space: blocks the application.
+    pub(super) fn block(&mut self) {
+        self.is_blocking = true;
     }
 
     /// Bytes written (write_seq).
-    pub(crate) fn written_bytes(&self) -> u64 {
+    pub(super) fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
 
     /// tcp_send_mss(): sets the target size of buffers, at most half a window (tcp_bound_to_half_wnd()).
-    pub(crate) fn set_goal(&mut self, window_bytes: u64) {
+    pub(super) fn set_goal(&mut self, window_bytes: u64) {
         self.max_window_bytes = self.max_window_bytes.max(window_bytes);
         let bytes = GSO_MAX_BYTES.min(self.max_window_bytes / 2);
         let now_bytes = u64::from(self.goal_packets) * self.mss_bytes;
@@ -88,7 +114,7 @@ impl WriteQueue {
 
     /// Appends up to `bytes` to the last buffer, or to a new one if that is full. Returns how much was
     /// appended; 0: no memory. `next` is `snd_nxt`, `una` is `snd_una`.
-    pub(crate) fn append(&mut self, bytes: u64, next: u32, una: u32) -> u64 {
+    pub(super) fn append(&mut self, bytes: u64, next: u32, una: u32) -> u64 {
         let goal_bytes = u64::from(self.goal_packets) * self.mss_bytes;
         let is_empty = self.written_bytes <= u64::from(next) * self.mss_bytes;
         let goal_room = goal_bytes.saturating_sub(self.last_bytes(next));
@@ -126,7 +152,7 @@ impl WriteQueue {
     }
 
     /// A write begins, at the beginning of a page.
-    pub(crate) fn begin_write(&mut self) {
+    pub(super) fn begin_write(&mut self) {
         self.write_start_bytes = self.written_bytes;
     }
 
@@ -153,27 +179,27 @@ impl WriteQueue {
     }
 
     /// Whether the last buffer is full.
-    pub(crate) fn is_last_full(&self, next: u32) -> bool {
+    pub(super) fn is_last_full(&self, next: u32) -> bool {
         self.last_bytes(next) >= u64::from(self.goal_packets) * self.mss_bytes
     }
 
     /// Whether there is only one unsent buffer.
-    pub(crate) fn has_one_buffer(&self) -> bool {
+    pub(super) fn has_one_buffer(&self) -> bool {
         self.ends.is_empty()
     }
 
     /// forced_push(): more than half a window was written since the last push.
-    pub(crate) fn must_push(&self) -> bool {
+    pub(super) fn must_push(&self) -> bool {
         self.written_bytes > self.pushed_bytes + self.max_window_bytes / 2
     }
 
     /// Everything written so far was pushed.
-    pub(crate) fn pushed(&mut self) {
+    pub(super) fn pushed(&mut self) {
         self.pushed_bytes = self.written_bytes;
     }
 
     /// tcp_mark_push(): the last packet gets PSH, unless a later write extends its buffer.
-    pub(crate) fn mark_push(&mut self) {
+    pub(super) fn mark_push(&mut self) {
         self.pushed();
         let end = self.written_end();
         if self.psh_ends.back() != Some(&end) {
@@ -188,7 +214,7 @@ impl WriteQueue {
 
     /// Whether a burst up to `end` contains a packet with PSH; forgets those packets.
     #[inline]
-    pub(crate) fn take_psh(&mut self, end: u32) -> bool {
+    pub(super) fn take_psh(&mut self, end: u32) -> bool {
         let count = self
             .psh_ends
             .iter()
@@ -201,7 +227,7 @@ impl WriteQueue {
     /// Packets of the first buffer, and whether it is the last. If `grows` it is extended from the second
     /// up to `wanted` packets (tcp_grow_skb()).
     #[inline]
-    pub(crate) fn first_packets(&mut self, next: u32, wanted: u32, grows: bool) -> (u32, bool) {
+    pub(super) fn first_packets(&mut self, next: u32, wanted: u32, grows: bool) -> (u32, bool) {
         let Some(&end) = self.ends.front() else {
             return (self.end - next, true);
         };
@@ -227,7 +253,7 @@ impl WriteQueue {
 
     /// Packets up to `end` are sent as one buffer; those before `una` are acknowledged.
     #[inline]
-    pub(crate) fn send(&mut self, end: u32, una: u32) {
+    pub(super) fn send(&mut self, end: u32, una: u32) {
         while self.ends.front().is_some_and(|&first| first <= end) {
             self.ends.pop_front();
         }
@@ -236,7 +262,7 @@ impl WriteQueue {
     }
 
     /// A buffer is split in two before packet `number` (tcp_fragment()).
-    pub(crate) fn cut_before(&mut self, number: u32, una: u32) {
+    pub(super) fn cut_before(&mut self, number: u32, una: u32) {
         self.free_before(una);
         let place = self.sent.partition_point(|&end| end < number);
         if number > una && self.sent.get(place).is_some_and(|&end| end != number) {
@@ -247,7 +273,7 @@ impl WriteQueue {
     /// Of two SACKed buffers that meet before packet `number` the second one's data are moved into the
     /// first, and it is freed, if the first has page fragments left for all of them (tcp_shift_skb_data(),
     /// skb_shift()).
-    pub(crate) fn merge_before(&mut self, number: u32, una: u32) {
+    pub(super) fn merge_before(&mut self, number: u32, una: u32) {
         self.free_before(una);
         let place = self.sent.partition_point(|&end| end < number);
         let (first_end, second_end) = (self.sent.get(place), self.sent.get(place + 1));
@@ -263,7 +289,7 @@ impl WriteQueue {
 
     /// The first packets of a SACKed buffer, up to `to`, are moved into the SACKed one before them, which
     /// ends before packet `from` (tcp_shift_skb_data()).
-    pub(crate) fn move_boundary(&mut self, from: u32, to: u32, una: u32) {
+    pub(super) fn move_boundary(&mut self, from: u32, to: u32, una: u32) {
         self.free_before(una);
         let place = self.sent.partition_point(|&end| end < from);
         if self.sent.get(place) == Some(&from) {
@@ -282,7 +308,7 @@ impl WriteQueue {
 
     /// The application stops writing: drops an incomplete last packet and returns one past the last
     /// complete one.
-    pub(crate) fn finish(&mut self, next: u32) -> u32 {
+    pub(super) fn finish(&mut self, next: u32) -> u32 {
         self.end = self.end.max(next);
         let end = self.end;
         self.ends.retain(|&buffer_end| buffer_end < end);
@@ -297,7 +323,7 @@ impl WriteQueue {
 
     /// tcp_sndbuf_expand(): space for `factor` windows of packets, each in a buffer of its own whose size
     /// is a power of two. True if the limit has grown.
-    pub(crate) fn expand(&mut self, window: u32, factor: u32) -> bool {
+    pub(super) fn expand(&mut self, window: u32, factor: u32) -> bool {
         let window = window.max(LEAST_WINDOW);
         if window <= self.limit_window {
             return false;
@@ -313,13 +339,13 @@ impl WriteQueue {
 
     /// Whether [`Self::wakes`] or [`Self::expand`] may unblock the application.
     #[inline(always)]
-    pub(crate) fn may_wake(&self, una: u32, window: u32) -> bool {
+    pub(super) fn may_wake(&self, una: u32, window: u32) -> bool {
         self.is_blocking && (una >= self.wake_una || window > self.limit_window)
     }
 
     /// Whether a blocked application is woken: a third of the limit is free, and less than half of
     /// TCP_NOTSENT_LOWAT is unsent (sk_stream_write_space()).
-    pub(crate) fn wakes(&mut self, next: u32, una: u32, has_grown: bool) -> bool {
+    pub(super) fn wakes(&mut self, next: u32, una: u32, has_grown: bool) -> bool {
         if una < self.wake_una && !has_grown {
             return false;
         }
@@ -575,7 +601,7 @@ mod tests {
         let mut queue = WriteQueue::new(MSS as u32, 45, 64 << 20);
         queue.expand(1000, 2);
         queue.set_goal(1 << 20);
-        queue.set_notsent_lowat(131_072);
+        queue.notsent_lowat_bytes = 131_072;
         let buffer = 45 * MSS;
         assert_eq!(append_all(&mut queue, 1 << 20, 0, 0), 3 * buffer);
         queue.is_blocking = true;

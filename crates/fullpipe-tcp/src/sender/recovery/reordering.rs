@@ -11,7 +11,7 @@ const KEPT_RECOVERIES: u32 = 16;
 
 /// The reordering seen so far.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reordering {
+pub(super) struct Reordering {
     /// One past the highest packet that was SACKed.
     highest_sacked: u32,
     threshold: u32,
@@ -39,17 +39,17 @@ impl Default for Reordering {
 
 impl Reordering {
     /// Packets up to `end` were SACKed.
-    pub(crate) fn sacked_up_to(&mut self, end: u32) {
+    pub(super) fn sacked_up_to(&mut self, end: u32) {
         self.highest_sacked = self.highest_sacked.max(end);
     }
 
     /// Whether an earlier ACK SACKed a later packet than `number`, which is delivered now.
-    pub(crate) fn is_late(&self, number: u32) -> bool {
+    pub(super) fn is_late(&self, number: u32) -> bool {
         number + 1 < self.highest_sacked
     }
 
     /// Packet `number`, which was sent once, was delivered after later ones.
-    pub(crate) fn seen(&mut self, number: u32) {
+    pub(super) fn seen(&mut self, number: u32) {
         let distance = self.highest_sacked.saturating_sub(number);
         if distance == 0 {
             return;
@@ -59,12 +59,12 @@ impl Reordering {
     }
 
     /// A DSACK arrived. It counts if reordering was seen, unless it is for a tail loss probe.
-    pub(crate) fn duplicate_reported(&mut self, is_probes: bool) {
+    pub(super) fn duplicate_reported(&mut self, is_probes: bool) {
         self.has_dsack |= self.was_seen && !is_probes;
     }
 
     /// An ACK was processed: a DSACK widens the window, once a round trip.
-    pub(crate) fn adapt(&mut self, prior_delivered: u32, delivered: u32) {
+    pub(super) fn adapt(&mut self, prior_delivered: u32, delivered: u32) {
         if (prior_delivered.wrapping_sub(self.widened_delivered) as i32) < 0 {
             self.has_dsack = false;
         }
@@ -78,37 +78,37 @@ impl Reordering {
     }
 
     /// A recovery was spurious: the widened window is kept for longer (tcp_try_undo_dsack()).
-    pub(crate) fn recovery_was_spurious(&mut self) {
+    pub(super) fn recovery_was_spurious(&mut self) {
         self.kept_recoveries = (self.kept_recoveries + 1).min(KEPT_RECOVERIES);
     }
 
     /// A timeout although three packets were SACKed: the threshold was too high (tcp_enter_loss()).
-    pub(crate) fn timed_out(&mut self, sacked_out: u32) {
+    pub(super) fn timed_out(&mut self, sacked_out: u32) {
         if sacked_out >= DUPTHRESH {
             self.threshold = DUPTHRESH;
         }
     }
 
     /// Whether reordering exceeds RFC 5681's three packets.
-    pub(crate) fn exceeds_dupthresh(&self) -> bool {
+    pub(super) fn exceeds_dupthresh(&self) -> bool {
         self.threshold > DUPTHRESH
     }
 
     /// A recovery ended that was not spurious.
-    pub(crate) fn recovery_was_needed(&mut self) {
+    pub(super) fn recovery_was_needed(&mut self) {
         self.kept_recoveries = self.kept_recoveries.saturating_sub(1);
     }
 
-    pub(crate) fn was_seen(&self) -> bool {
+    pub(super) fn was_seen(&self) -> bool {
         self.was_seen
     }
 
     /// Packets SACKed above a hole that prove its loss while no reordering was seen.
-    pub(crate) fn threshold(&self) -> u32 {
+    pub(super) fn threshold(&self) -> u32 {
         self.threshold
     }
 
-    pub(crate) fn steps(&self) -> u64 {
+    pub(super) fn steps(&self) -> u64 {
         u64::from(self.steps)
     }
 }

@@ -1,0 +1,323 @@
+//! What the numbers of an ACK change: packets that it acknowledges or SACKs. tcp_clean_rtx_queue() and
+//! tcp_sacktag_write_queue() of tcp_input.c. Must never know the congestion control.
+
+use crate::packet::{Ack, Block, MAX_BLOCKS};
+
+use super::ack_info::{AckInfo, SendTimes};
+use super::flight::Flight;
+use super::rate::RateState;
+use super::recovery::{echoes_before, Recovery};
+use super::scoreboard::{Sent, EVER_RETRANS, LOST, RETRANS, SACKED};
+use super::write_queue::WriteQueue;
+
+/// The parts of a sender that see each delivered packet.
+pub(super) struct Deliveries<'a> {
+    pub(super) now_ns: u64,
+    pub(super) min_rtt_us: u32,
+    /// Packets that the connection has sent again.
+    pub(super) retransmissions: u64,
+    pub(super) flight: &'a mut Flight,
+    pub(super) queue: &'a mut WriteQueue,
+    pub(super) rate: &'a mut RateState,
+    pub(super) recovery: &'a mut Recovery,
+}
+
+impl Deliveries<'_> {
+    /// Processes SACK blocks; walks only ranges that the previous ACK did not carry.
+    #[inline(never)] // only after loss or reordering
+    pub(super) fn sack(&mut self, ack: &Ack, info: &mut AckInfo) {
+        self.flight.split_bursts();
+        let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
+        if let (true, Some((duplicate, others))) = (ack.dsack, blocks.split_first()) {
+            if self.take_dsack(duplicate, info) {
+                self.sack_duplicate(duplicate, ack.next, info);
+            }
+            blocks = others;
+        }
+        let seen = self.flight.seen_blocks();
+        let next = self.flight.next();
+        for block in blocks {
+            let mut number = block.start.max(self.flight.una());
+            let end = block.end.min(next);
+            while number < end {
+                number = match seen.iter().find(|b| b.start <= number && number < b.end) {
+                    Some(seen) => seen.end,
+                    None => self.sack_buffer(number, end, info),
+                };
+            }
+        }
+        let ends = blocks.iter().map(|block| block.end.min(next));
+        info.sacked_end = ends.max().unwrap_or(0);
+        self.flight.see_blocks(blocks);
+    }
+
+    /// A DSACK arrived; false if it says nothing of retransmissions.
+    fn take_dsack(&mut self, duplicate: &Block, info: &mut AckInfo) -> bool {
+        let counts = self
+            .recovery
+            .duplicate_reported(duplicate, self.flight, self.retransmissions);
+        if counts {
+            info.is_dsack = true;
+            // The retransmission was delivered as well.
+            self.rate.count_delivered(duplicate.end - duplicate.start);
+        }
+        counts
+    }
+
+    /// tcp_sacktag_one() for a DSACK beyond `next`: the packets are SACKed even if no block has named them,
+    /// and one that is SACKed already was sent again because it came late.
+    fn sack_duplicate(&mut self, duplicate: &Block, next: u32, info: &mut AckInfo) {
+        let mut number = duplicate.start.max(next);
+        let end = duplicate.end.min(self.flight.next());
+        while number < end {
+            let flags = self.flight.record(number).flags;
+            if flags & (SACKED | EVER_RETRANS) == SACKED | EVER_RETRANS {
+                info.note_reordered(number);
+            }
+            let following = self.sack_buffer(number, end, info);
+            if flags & RETRANS != 0 {
+                self.flight.end_retransmission(number);
+            }
+            number = following;
+        }
+    }
+
+    /// tcp_sacktag_walk(): applies a SACK block that ends at `end` to the buffer from `number` on; returns
+    /// one past the last packet processed. A partly covered buffer is split (tcp_match_skb_to_sack()). If
+    /// the packet before is SACKed, the covered part is merged with it instead, and the rate sample is the
+    /// whole buffer's (tcp_shift_skb_data()).
+    fn sack_buffer(&mut self, number: u32, end: u32, info: &mut AckInfo) -> u32 {
+        let record = self.flight.record(number);
+        let (flags, next) = (record.flags, number + 1 + u32::from(record.behind));
+        if flags & SACKED != 0 {
+            return number + 1;
+        }
+        let una = self.flight.una();
+        self.cut_before(number, una);
+        let taken = next.min(end);
+        let merges = number > una
+            && self.flight.is_sacked_alone(number - 1)
+            && flags & (LOST | RETRANS) != RETRANS;
+        let is_shifted = merges && taken < next;
+        if !is_shifted {
+            self.cut_before(taken, number);
+        }
+        for number in number..taken {
+            self.sack_packet(number, info);
+        }
+        if is_shifted {
+            self.flight.shift_before(number, taken);
+            self.queue.move_boundary(number, taken, una);
+        } else if merges {
+            self.queue.merge_before(number, una);
+            if taken < self.flight.next() && self.flight.is_sacked_alone(taken) {
+                self.queue.merge_before(taken, una);
+            }
+        }
+        taken
+    }
+
+    /// Splits the buffer that contains packets on both sides of `number`; `from` is the first packet that is
+    /// out, or a packet of that buffer (tcp_fragment()).
+    fn cut_before(&mut self, number: u32, from: u32) {
+        self.flight.cut_before(number, from);
+        self.queue.cut_before(number, self.flight.una());
+    }
+
+    fn sack_packet(&mut self, number: u32, info: &mut AckInfo) {
+        let record = *self.flight.record(number);
+        self.advance_rack(&record);
+        self.deliver(number, info);
+        self.flight.sack(number);
+        info.sacked = true;
+        if record.flags & EVER_RETRANS == 0 {
+            SendTimes::add(&mut info.newly_sacked, record.at_ns);
+            self.recovery.note_original(number, info);
+        }
+    }
+
+    /// Acknowledges all packets before `next`. With `PREDICTED` all records are bursts.
+    #[inline(always)] // keeps `AckInfo` in registers
+    pub(super) fn acknowledge<const PREDICTED: bool>(&mut self, next: u32, info: &mut AckInfo) {
+        let before = self.flight.una();
+        while self.flight.una() < next {
+            let first = self.flight.una();
+            match self.flight.ack_burst(next) {
+                Some((count, last)) => self.ack_burst(first, count, last, info),
+                None if PREDICTED => break, // unreachable
+                None => self.ack_packet(info),
+            }
+        }
+        info.acked_packets = next - before;
+    }
+
+    /// The first `count` packets of a burst that still has one record were acknowledged; `last` is the last
+    /// packet's, which stands for all.
+    #[inline(always)] // as `acknowledge`
+    fn ack_burst(&mut self, first: u32, count: u32, mut last: Sent, info: &mut AckInfo) {
+        self.note_original_ack(first, last.at_ns, info);
+        self.advance_rack(&last);
+        self.rate.count_delivered(count);
+        self.rate
+            .packet_delivered(&mut info.sample, &mut last, first + count - 1);
+    }
+
+    /// Acknowledges the first packet, which has a record of its own.
+    #[inline(never)] // only after loss or SACKs
+    fn ack_packet(&mut self, info: &mut AckInfo) {
+        let number = self.flight.una();
+        let record = *self.flight.record(number);
+        let flags = record.flags;
+        if flags & EVER_RETRANS != 0 {
+            info.acked_retransmission = true;
+        } else if flags & SACKED == 0 {
+            self.note_original_ack(number, record.at_ns, info);
+        }
+        if flags & SACKED == 0 {
+            // tcp_skb_spurious_retrans(): the timestamp echo is older than the retransmission, so the
+            // original was delivered.
+            let is_spurious =
+                flags & EVER_RETRANS != 0 && echoes_before(info.echo_ns, record.at_ns);
+            if !is_spurious {
+                self.advance_rack(&record);
+            }
+            self.deliver(number, info);
+        }
+        self.flight.ack_packet(flags);
+    }
+
+    /// A packet that was sent once and not SACKed is acknowledged.
+    #[inline(always)] // as `acknowledge`
+    fn note_original_ack(&self, number: u32, at_ns: u64, info: &mut AckInfo) {
+        SendTimes::add(&mut info.acked, at_ns);
+        self.recovery.note_original(number, info);
+    }
+
+    fn deliver(&mut self, number: u32, info: &mut AckInfo) {
+        self.rate.count_delivered(1);
+        let record = self.flight.record_mut(number);
+        self.rate.packet_delivered(&mut info.sample, record, number);
+        self.flight.unlink(number);
+    }
+
+    #[inline(always)] // as `acknowledge`
+    fn advance_rack(&mut self, record: &Sent) {
+        let delivered = (record.flags, record.at_ns, record.order);
+        self.recovery
+            .delivered(delivered, self.now_ns, self.min_rtt_us);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Ten packets in bursts of two, sent at 10, 11, ... ms, and what sees their delivery.
+    struct Parts {
+        flight: Flight,
+        queue: WriteQueue,
+        rate: RateState,
+        recovery: Recovery,
+    }
+
+    impl Parts {
+        fn new() -> Self {
+            let mut parts = Self {
+                flight: Flight::new(),
+                queue: WriteQueue::new(1448, 44, 1 << 20),
+                rate: RateState::default(),
+                recovery: Recovery::new(),
+            };
+            for at_ms in 10..15 {
+                let mut record = Sent::first_of(2, at_ms * MS, parts.flight.inflight() + 2, 0);
+                parts.rate.sent(&mut record, at_ms * 1000, at_ms == 10);
+                parts.flight.send(2, record);
+                parts.queue.send(parts.flight.next(), 0);
+            }
+            parts
+        }
+
+        /// Processes an ACK at 50 ms.
+        fn take(&mut self, ack: &Ack) -> AckInfo {
+            let mut info = AckInfo::default();
+            let mut deliveries = Deliveries {
+                now_ns: 50 * MS,
+                min_rtt_us: 30_000,
+                retransmissions: 0,
+                flight: &mut self.flight,
+                queue: &mut self.queue,
+                rate: &mut self.rate,
+                recovery: &mut self.recovery,
+            };
+            if ack.count > 0 {
+                deliveries.sack(ack, &mut info);
+            }
+            deliveries.acknowledge::<false>(ack.next, &mut info);
+            info
+        }
+    }
+
+    fn ack(next: u32, blocks: &[(u32, u32)]) -> Ack {
+        let mut ack = Ack {
+            next,
+            count: blocks.len() as u8,
+            ..Ack::default()
+        };
+        for (slot, &(start, end)) in ack.blocks.iter_mut().zip(blocks) {
+            *slot = Block { start, end };
+        }
+        ack
+    }
+
+    #[test]
+    fn each_packet_is_delivered_once_whatever_acknowledges_it() {
+        let mut parts = Parts::new();
+        for (ack, delivered) in [
+            (ack(1, &[]), 1),
+            (ack(1, &[(4, 6)]), 3),
+            (ack(1, &[(4, 8)]), 5),
+            (ack(1, &[(4, 8)]), 5),
+            (ack(3, &[(4, 8)]), 7),
+            (ack(10, &[]), 10),
+        ] {
+            parts.take(&ack);
+            assert_eq!(parts.rate.delivered(), delivered);
+        }
+        assert_eq!((parts.flight.inflight(), parts.flight.sacked()), (0, 0));
+    }
+
+    #[test]
+    fn rtts_are_those_of_the_first_and_the_last_packet_that_an_ack_covers() {
+        let mut parts = Parts::new();
+        let info = parts.take(&ack(4, &[(8, 10)]));
+        assert_eq!(info.acked.unwrap().rtts_us(50 * MS), (40_000, 39_000));
+        assert_eq!(
+            info.newly_sacked.unwrap().rtts_us(50 * MS),
+            (36_000, 36_000)
+        );
+        assert_eq!((info.acked_packets, info.sacked_end), (4, 10));
+    }
+
+    #[test]
+    fn a_packet_that_is_acknowledged_below_one_sacked_before_was_reordered() {
+        let mut parts = Parts::new();
+        let info = parts.take(&ack(0, &[(6, 7)]));
+        parts
+            .recovery
+            .learn_reordering(&info, parts.rate.delivered());
+        let info = parts.take(&ack(0, &[(3, 4), (6, 7)]));
+        assert_eq!(info.reordered, Some(3));
+    }
+
+    #[test]
+    fn the_rate_sample_is_the_newest_packets() {
+        // draft-ietf-ccwg-bbr section 4.1.2.3.
+        let mut parts = Parts::new();
+        let mut info = parts.take(&ack(2, &[(4, 6)]));
+        parts.rate.generate(&mut info.sample, true, 50_000, 30_000);
+        assert_eq!((info.sample.delivered, info.sample.tx_inflight), (4, 6));
+        assert_eq!(info.sample.interval_us, 40_000);
+    }
+}
