@@ -3,13 +3,13 @@
 
 /// What an ACK says to a reduction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Progress {
+pub(super) struct Progress {
     /// Packets that it delivered.
-    pub(crate) delivered: u32,
+    pub(super) delivered: u32,
     /// It made the first unacknowledged packet advance, and nothing was marked lost.
-    pub(crate) is_clean: bool,
+    pub(super) is_clean: bool,
     /// Packets in flight after it.
-    pub(crate) inflight: u32,
+    pub(super) inflight: u32,
 }
 
 /// One reduction of the window.

@@ -83,11 +83,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn sent(order: u32, at_ns: u64) -> Sent {
-        Sent {
-            order,
-            at_ns,
-            ..Sent::default()
-        }
+        let mut sent = Sent::first_of(1, at_ns, 0, 0);
+        sent.order = order;
+        sent
     }
 
     /// Transmission 5, sent at 10 ms, is delivered at 50 ms.
