@@ -215,3 +215,18 @@ fn new_data_after_a_timeout_carry_cwr() {
         assert_eq!((packets[0].number, packets[0].cwr), (11, cwr));
     }
 }
+
+#[test]
+fn an_undone_reduction_announces_no_cwr() {
+    // tcp_undo_cwnd_reduction() withdraws TCP_ECN_QUEUE_CWR if it raises ssthresh. The host sends only then.
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        ecn: Some(EcnFeedback::Latched),
+        ..Setup::default()
+    });
+    script.at(40 * MS).takes(sack(0, [(1, 4)]));
+    assert_eq!(script.state(), Recovery);
+    script.at(41 * MS).takes(ack(20).echo(0));
+    assert_eq!((script.state(), script.ssthresh()), (Open, None));
+    assert!(script.packets().iter().all(|packet| !packet.cwr));
+}

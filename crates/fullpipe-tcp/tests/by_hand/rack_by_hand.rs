@@ -239,3 +239,21 @@ fn an_ack_that_delivers_nothing_examines_nothing() {
     script.at(51 * MS).gets(sack(0, [(1, 2)]));
     assert_eq!((script.state(), script.lost()), (Disorder, 0));
 }
+
+#[test]
+fn a_partial_ack_of_an_original_examines_nothing_while_retransmissions_are_in_flight() {
+    // tcp_try_undo_partial(). Packet 11 has an RTT of 45 ms: 8 and 9 would be lost with an age of 75 ms.
+    let mut script = sent_at(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 30_000, 30_000]);
+    script.at(40 * MS);
+    assert_eq!(script.gets(sack(0, [(2, 8)])), "0r 1r");
+    script
+        .at(75 * MS)
+        .takes(sack(1, [(2, 8), (11, 12)]).echo(0));
+    assert_eq!((script.state(), script.lost()), (Recovery, 2));
+    // The same ACK of the retransmission does.
+    let mut script = sent_at(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 30_000, 30_000]);
+    script.at(40 * MS).gets(sack(0, [(2, 8)]));
+    let reply = sack(1, [(2, 8), (11, 12)]).echo(40 * MS);
+    script.at(75 * MS).takes(reply);
+    assert!(script.lost() > 2);
+}
