@@ -144,18 +144,19 @@ fn a_loss_reported_with_an_ecn_mark_is_not_undone() {
 }
 
 #[test]
-fn a_dsack_of_more_packets_than_were_sent_again_counts_all_of_those() {
-    // tcp_check_dsack(): undo_retrans falls to 0 and not below.
-    let mut script = Script::started(Setup {
-        cwnd: 20,
-        ..Setup::default()
-    });
-    script.at(40 * MS);
-    assert_eq!(script.gets(sack(0, [(3, 9)])), "0r 1r 2r");
-    script.at(80 * MS).gets(ack(20).echo(40 * MS));
-    script.gets(dsack(20, [(0, 2)]).echo(40 * MS));
-    assert_eq!(script.undos(), 0);
-    script.gets(dsack(20, [(2, 3)]).echo(40 * MS));
+fn a_dsack_of_more_packets_than_this_recovery_sent_again_counts_all_of_those() {
+    // tcp_check_dsack(): undo_retrans falls to 0 and not below. A recovery before sent one packet again, so that
+    // four duplicates are no more than all retransmissions (tcp_dsack_seen()).
+    let mut script = recovering(1 << 30);
+    script.at(80 * MS).gets(ack(21).echo(40 * MS));
+    script.sets_window(20, 20);
+    script.sends();
+    script.at(120 * MS);
+    let sent = script.gets(sack(21, [(24, 30)]));
+    assert!(sent.starts_with("21r 22r 23r"), "{sent}");
+    script.at(160 * MS).gets(ack(41).echo(120 * MS));
+    assert_eq!((script.state(), script.undos()), (Open, 0));
+    script.gets(dsack(41, [(21, 25)]).echo(120 * MS));
     assert_eq!(script.undos(), 1);
 }
 
