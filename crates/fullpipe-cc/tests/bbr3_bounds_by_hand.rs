@@ -1207,3 +1207,16 @@ fn a_tail_loss_probe_that_repaired_a_loss_marks_the_round() {
     hand.round();
     assert_ne!(shortterm(&hand).0, 0);
 }
+
+#[test]
+fn a_host_that_does_not_say_which_packet_was_lost_judges_the_same_round() {
+    // bbr_note_loss() as packets are marked, before the ACK's sample: the round begins behind it.
+    let mut hand = within("bbr3-linux", Phase::Cruise, &[]);
+    let mut ack = hand.next_ack();
+    hand.lose(&mut ack, 1);
+    ack.tx_inflight = 1000;
+    hand.deliver(ack);
+    assert_eq!(shortterm(&hand).0, 0);
+    hand.round();
+    assert_ne!(shortterm(&hand).0, 0);
+}
