@@ -28,8 +28,8 @@ fn packets_per_growth(cubic: &mut Caller) -> u32 {
         cubic.ack(acked);
         let (grown, fraction) = (cubic.ctl.cwnd - before.cwnd, cubic.ctl.cwnd_cnt);
         cubic.ctl = before;
-        if grown > 0 {
-            return (acked + before.cwnd_cnt - fraction) / grown;
+        if let Some(per) = (acked + before.cwnd_cnt - fraction).checked_div(grown) {
+            return per;
         }
     }
     panic!("the window does not grow");

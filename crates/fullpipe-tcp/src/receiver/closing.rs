@@ -87,7 +87,7 @@ mod tests {
             sent += 1;
             let wait_ns = closing.timer_ns() - now_ns;
             // Timers expire at a tick, no earlier.
-            assert!(wait_ns >= 200 * MS << (sent - 1), "{sent}");
+            assert!(wait_ns >= (200 * MS) << (sent - 1), "{sent}");
             now_ns = closing.timer_ns();
             if !closing.expired() {
                 break;

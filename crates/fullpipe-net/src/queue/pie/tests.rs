@@ -457,7 +457,7 @@ fn a_rate_cannot_be_measured_in_no_time() {
     assert_eq!(state.rate, 0);
     // The measurement goes on: 6 packets in 1 ms.
     state.on_departure(&law, 2 * MS, 0, 4096, 16_384);
-    assert_eq!(state.rate, (6 * 4096 << 8) / 15_625);
+    assert_eq!(state.rate, ((6 * 4096) << 8) / 15_625);
 }
 
 #[test]
