@@ -6,8 +6,10 @@ use super::params::{
 };
 
 use super::*;
+use crate::link::{Direction, Link, Passed};
 use crate::packet::{Ecn, Packet};
 use crate::queue::fq_codel;
+use crate::testing::TestPacket;
 
 const US: u64 = 1000;
 const MS: u64 = 1_000_000;
@@ -627,4 +629,61 @@ fn a_drivers_fifo_holds_its_limit_with_what_is_in_the_air() {
     channel.send(300 * US, 0, true, BE, Small(1514), &mut dropped);
     channel.send(300 * US, 0, true, BE, Small(1514), &mut dropped);
     assert_eq!((delivered.len(), dropped.len()), (1, 2));
+}
+
+#[test]
+fn as_a_link_forward_is_up_and_flows_are_at_their_stations() {
+    // Flow 1 is at the second station, whose frames are all lost; others are at the first one. EF has the VO
+    // category: 34 us of AIFS instead of 43.
+    let mut wifi = certain(2, 0);
+    wifi.rules.reserve_whole_txop = false;
+    wifi.retry_limit = 1;
+    wifi.stations[1].error_ppm = 1_000_000;
+    let mut link = WifiLink::<TestPacket>::new(&wifi, &[0, 1], &[1], 1).expect("sound");
+    let mut passed = Passed::default();
+    for direction in Direction::BOTH {
+        assert_eq!(link.timer(direction), 0, "both share one");
+    }
+    link.advance(0, 0, &mut passed); // background traffic begins
+    assert_eq!((link.due_ns(0), link.due_ns(1)), (None, None));
+    let mut send = |link: &mut WifiLink<TestPacket>, now_us: u64, id, flow, dscp, direction| {
+        let packet = TestPacket {
+            dscp,
+            ..TestPacket::new(id, flow, 1514)
+        };
+        link.offer(now_us * US, direction, packet, &mut passed);
+        while let Some(due_ns) = link.due_ns(0) {
+            assert_eq!(link.due_ns(1), None);
+            link.advance(due_ns, 0, &mut passed);
+        }
+        let out: Vec<_> = (passed.out.drain(..))
+            .map(|exit| (exit.at_ns, exit.direction, exit.packet.id))
+            .collect();
+        let dropped: Vec<u64> = passed.dropped.drain(..).map(|packet| packet.id).collect();
+        (out, dropped)
+    };
+    use Direction::{Forward, Reverse};
+    assert_eq!(
+        send(&mut link, 0, 1, 0, 0, Forward),
+        (vec![(271_000, Forward, 1)], vec![])
+    );
+    let state =
+        |link: &WifiLink<TestPacket>, direction| link.state(direction).expect("a queue").counters;
+    assert_eq!(state(&link, Forward).sent_packets, 1);
+    assert_eq!(state(&link, Reverse).sent_packets, 0);
+    // After 315 us: boundaries at 349 + 9 k and, for best effort, at 358 + 9 k.
+    assert_eq!(
+        send(&mut link, 349, 2, 0, 46, Reverse),
+        (vec![(577_000, Reverse, 2)], vec![])
+    );
+    assert_eq!(send(&mut link, 2000, 3, 1, 0, Forward), (vec![], vec![3]));
+    assert_eq!(state(&link, Forward).dropped_packets, 1);
+    let (out, _) = send(&mut link, 3000, 4, 9, 0, Forward);
+    assert_eq!(out.len(), 1, "an unknown flow is at the first station");
+    link.set_station(9, 1);
+    assert_eq!(send(&mut link, 4000, 5, 9, 0, Reverse).1, [5]);
+    assert_eq!(send(&mut link, 5000, 6, 8, 0, Forward).0.len(), 1);
+    let error = |own: &[u16], later: &[u16]| WifiLink::<Small>::new(&wifi, own, later, 1).err();
+    assert_eq!(error(&[0, 1], &[1]), None);
+    assert!(error(&[2], &[]).is_some() && error(&[], &[2]).is_some());
 }
