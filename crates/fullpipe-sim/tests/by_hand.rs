@@ -245,6 +245,36 @@ fn a_route_passes_its_own_links_and_no_others() {
 }
 
 #[test]
+fn links_without_a_delay_and_links_that_hold_packets_pass_them_on() {
+    // What a link passes now enters the next one now; the second one holds each packet for 7 ms.
+    let mut plan = plan();
+    plan.links = ["a", "b", "c"]
+        .map(|name| link(name, direction(None, 0), direction(None, 0)))
+        .to_vec();
+    let all = Route { enter: 0, leave: 2 };
+    plan.probes = vec![ping(5000, 0, all)];
+    assert_eq!(rtts_us(&outcome(&plan)), [Some(3000)]);
+    plan.links[0] = link(
+        "a",
+        direction(Some(8_000_000), 0),
+        direction(Some(8_000_000), 0),
+    );
+    assert_eq!(rtts_us(&outcome(&plan)), [Some(3000)]);
+    let holding = |delay_ms| WireDirection {
+        impairments: Some(impair::Params {
+            hold: Some(impair::hold::Params {
+                time_ns: 7 * MS,
+                packets: None,
+            }),
+            ..impair::Params::default()
+        }),
+        ..direction(None, delay_ms)
+    };
+    plan.links[1] = link("b", holding(4), holding(0));
+    assert_eq!(rtts_us(&outcome(&plan)), [Some(3000 + 7000 + 4000 + 7000)]);
+}
+
+#[test]
 fn datagrams_take_the_delays_of_their_direction() {
     let mut plan = plan();
     plan.datagrams = vec![stream(FlowDirection::Up), stream(FlowDirection::Down)];

@@ -198,6 +198,20 @@ fn the_server_may_send_the_data() {
 }
 
 #[test]
+fn an_application_that_stops_writes_no_more() {
+    // From 20 ms on, which the handshake takes, a datagram each 20 ms up to 1 s.
+    let mut one = waiting(0);
+    one.stop_ns = Some(1000 * MS);
+    let outcome = outcome(&plan(vec![one]));
+    let row = &outcome.tables.flows[0];
+    assert!((48..=60).contains(&row.packets_sent), "{row:?}");
+    assert!(
+        row.completion_us.is_some_and(|us| us < 1_300_000),
+        "{row:?}"
+    );
+}
+
+#[test]
 fn losses_and_copies_are_counted_and_none_is_kept() {
     let mut plan = plan(vec![waiting(0), waiting(1), flow(2, 0, 0, None)]);
     plan.access.loss = Some(loss_of(50_000));

@@ -391,6 +391,11 @@ mod tests {
         cobalt.on_empty(&PARAMS, 15 * MS + 3);
         assert_eq!(cobalt.blue, 2 * STEP_UP - STEP_DOWN);
         assert!(!cobalt.is_at_rest(1000 * MS));
+        // An empty queue without BLUE's drops does not postpone its next step up.
+        let mut idle = Cobalt::default();
+        idle.on_empty(&PARAMS, 100 * MS);
+        idle.on_full(&PARAMS, 101 * MS);
+        assert_eq!(idle.blue, STEP_UP);
         for (blue, count, now_ns, expected) in [
             (0, 0, 7, true),
             (0, 0, 6, false),

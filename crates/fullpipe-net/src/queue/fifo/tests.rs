@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::Params;
 use crate::queue::Aqm;
 use crate::queue::Queue;
-use crate::testing::{queue, TestPacket};
+use crate::testing::{queue, Hand, TestPacket};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -66,4 +66,16 @@ fn packets_leave_in_the_order_of_their_arrival_and_make_room() {
     expected.truncate(50);
     assert_eq!(order, expected);
     assert_eq!(dropped.len(), 100 - 50 - fifo.packets());
+}
+
+#[test]
+fn a_packet_that_came_alone_keeps_the_flags_of_a_last_one() {
+    let mut hand = Hand::new(Aqm::Fifo(Params {}));
+    for (id, is_last) in [(0, true), (1, false), (2, true)] {
+        let packet = TestPacket::new(id, 0, 100);
+        hand.offer(0, TestPacket { is_last, ..packet }, 1);
+    }
+    let taken: Vec<_> = std::iter::from_fn(|| hand.take(0)).collect();
+    let flags: Vec<_> = taken.iter().map(|packet| packet.is_last).collect();
+    assert_eq!(flags, [true, false, true]);
 }
