@@ -3,7 +3,7 @@
 
 mod parts;
 
-use fullpipe_net::impair::loss;
+use fullpipe_net::impair::{self, crandom, loss};
 use fullpipe_net::WireDirection;
 use fullpipe_plan::{CcChoice, Flow, Plan};
 use fullpipe_sim::transport::{Endpoint, Sample, Setup, Status, Transmit, Transport, NONE};
@@ -233,6 +233,34 @@ fn loss_of(probability_ppm: u32) -> loss::Params {
         ecn: false,
         per_burst: false,
     }
+}
+
+#[test]
+fn copies_reach_their_host_twice_and_nothing_twice_counts() {
+    // As many bytes as without copies: the receiver knows the number of a copy, and acknowledges it again.
+    let mut one = waiting(0);
+    one.amount_bytes = Some(50_000);
+    let mut plan = plan(vec![one]);
+    let fullpipe_net::Medium::Wire { forward, .. } = &mut plan.links[0].medium else {
+        panic!("a wire")
+    };
+    forward.impairments = Some(impair::Params {
+        duplicate: Some(crandom::Params {
+            probability_ppm: 1_000_000,
+            correlation_ppm: 0,
+        }),
+        ..impair::Params::default()
+    });
+    let outcome = outcome(&plan);
+    let row = &outcome.tables.flows[0];
+    assert_eq!((row.bytes_delivered, row.packets_sent), (50_000, 50));
+    assert_eq!((outcome.packets_delivered, outcome.packets_lost), (100, 0));
+    assert_eq!(outcome.packets_in_flight, 0);
+    let events: Vec<_> = (outcome.tables.events.iter())
+        .map(|row| (row.event.as_ref(), row.value))
+        .collect();
+    assert_eq!(events[..2], [("start", 0), ("established", 1)]);
+    assert_eq!((events.len(), events[2].0), (3, "finish"));
 }
 
 #[test]

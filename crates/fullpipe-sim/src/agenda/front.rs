@@ -215,6 +215,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn events_at_one_time_far_ahead_come_in_the_order_of_scheduling() {
+        // 1 s is beyond the wheel's ring, 50 ms within it; more events than a slot inserts one by one.
+        for at_ns in [1_000_000_000, 50_000_000, 10] {
+            let mut agenda = Agenda::default();
+            for number in 0..200 {
+                agenda.schedule(at_ns, Event::Page(number));
+            }
+            for number in 0..200 {
+                let next = agenda.next();
+                let is_next =
+                    matches!(next, Some((at, Event::Page(page))) if (at, page) == (at_ns, number));
+                assert!(is_next, "{number}: {next:?}");
+            }
+        }
+    }
+
     /// When which of several sources that repeat acted; with `continues` at once if possible.
     fn act(continues: bool) -> (Vec<(u64, u32)>, u64) {
         const UNTIL_NS: u64 = 3_000_000;

@@ -492,3 +492,26 @@ fn pie_drops_all_once_the_probability_is_certain_and_after_an_update() {
     hand.offer(512 * MS, TestPacket::new(0, 0, 1514), 20_000);
     assert!(!hand.dropped().is_empty());
 }
+
+#[test]
+fn an_update_changes_nothing_only_where_all_is_as_at_the_start() {
+    let start = State::default();
+    assert!(start.is_at_rest());
+    for changed in [
+        State {
+            probability: 1,
+            ..start
+        },
+        State { delay: 1, ..start },
+        State {
+            old_delay: 1,
+            ..start
+        },
+        State {
+            burst: BURST_TICKS - 1,
+            ..start
+        },
+    ] {
+        assert!(!changed.is_at_rest(), "{changed:?}");
+    }
+}

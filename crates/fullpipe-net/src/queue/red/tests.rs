@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Adaptation, Params, ONE_PERCENT};
+use crate::queue::discipline::{Discipline, Environment, Outcome};
 use crate::queue::{Aqm, Qdisc, Queue};
 use crate::testing::{Hand, TestPacket, MS, MTU_BYTES};
 
@@ -481,5 +482,43 @@ fn adaptive_reds_probability_per_byte_is_rounded_and_never_zero() {
             next_ns: 0,
         };
         assert_eq!(adaptation.probability_per_byte(), expected);
+    }
+}
+
+#[test]
+fn the_probability_is_adapted_at_512_ms_and_not_before() {
+    let params = Params {
+        min_bytes: 30_000,
+        max_bytes: 90_000,
+        max_probability_ppm: 100_000,
+        avpkt_bytes: AVPKT_BYTES,
+        burst_packets: 50,
+        ecn: true,
+        adaptive: true,
+    };
+    let environment = Environment {
+        limit_bytes: None,
+        limit_packets: None,
+        rate_bps: RATE_BPS,
+        frame_bytes: MTU_BYTES + 14,
+        seed: 1,
+    };
+    let mut red = super::Red::<TestPacket>::new(&params, &environment);
+    let tenth = (u64::from(u32::MAX) + 1) / 10;
+    let mut dropped = Vec::new();
+    // Below the target it falls by a tenth each time.
+    for (now_ns, rounds) in [
+        (512 * MS - 1, 0),
+        (512 * MS, 1),
+        (1024 * MS - 1, 1),
+        (2048 * MS, 4),
+    ] {
+        red.enqueue(now_ns, packet(0), &mut Outcome::new(&mut dropped));
+        let probability = red.adaptation.as_ref().map_or(0, |it| it.probability);
+        let expected = tenth as f64 * 0.9_f64.powi(rounds);
+        assert!(
+            (f64::from(probability) / expected - 1.0).abs() < 1e-6,
+            "{now_ns}"
+        );
     }
 }
