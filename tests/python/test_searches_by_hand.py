@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from fullpipe.base.errors import UserError
-from fullpipe.choose import ranking
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.choose import figure, ranking
 from fullpipe.choose.ranking import GOALS, Length, Option, Question
 from fullpipe.expr.language import ExpressionError
 from fullpipe.hunt import hunting
@@ -34,12 +35,21 @@ from fullpipe.hunt.space import (
     plain,
     seconds_of,
 )
-from fullpipe.regime.expected import beyond, region_of
+from fullpipe.regime.expected import beyond, region_of, sentence
 from fullpipe.regime.regions import Facts, Limits, the_map
 from fullpipe.scenario.model import make_scenario
+from fullpipe.statistics.intervals import wilson
+from fullpipe.tune import settings
 from fullpipe.tune.file import read_search
 from fullpipe.tune.objective import Objective
-from fullpipe.tune.searching import search
+from fullpipe.tune.outcome import (
+    document_of,
+    looked_at,
+    read_best,
+    write_held_out,
+    write_search,
+)
+from fullpipe.tune.searching import Found, Trial, Variant, search
 from fullpipe.tune.settings import Bench, Result
 
 PATH = {knob.name: knob.usual for knob in KNOBS["utilisation"]}
@@ -223,9 +233,11 @@ def test_an_objective_is_an_expression_over_measures() -> None:
             Objective(bad, names)
 
 
-ROW = {"id": "own", "scenario": {"duration": "1s", "path": {"rate": "5mbit", "rtt": "20ms"},
-                                 "flow": [{"cc": "{cc.name}"}]},
-       "measure": [{"id": "queue", "title": "Q", "column": "path.utilisation"}]}  # fmt: skip
+PLACE = {"rate": "5mbit", "rtt": "20ms"}
+ROW: dict[str, Any] = {
+    "id": "own", "scenario": {"duration": "1s", "path": PLACE, "flow": [{"cc": "{cc.name}"}]},
+    "measure": [{"id": "queue", "title": "Q", "column": "path.utilisation"}],
+}  # fmt: skip
 
 
 def tuned(parameters: dict[str, Any], **more: Any) -> Any:
@@ -356,8 +368,10 @@ def measured(goal: Any, **more: Any) -> Option:
 
 
 def test_the_score_is_a_generalised_power() -> None:
-    for goal, (a, b, c) in GOALS.items():
-        assert measured(GOALS[goal]).score == pytest.approx(0.9**a * 0.5**b * 0.8**c)
+    # Exponents of utilisation, of base RTT over ping, and of Jain's index.
+    expected = {"balance": 0.9 * 0.5 * 0.8, "throughput": 0.9**4 * 0.5**0.5 * 0.8,
+                "latency": 0.9 * 0.5**2 * 0.8, "fair": 0.9 * 0.5**0.5 * 0.8**4}  # fmt: skip
+    assert {goal: measured(given).score for goal, given in GOALS.items()} == pytest.approx(expected)
     found = measured(GOALS["balance"])
     assert (found.added_p95_ms, found.ping_p95_ms, found.page_p95_s) == (40, 80, 1.5)
     # No answer counts as the run's length, an unknown index as that of one flow of two.
@@ -452,3 +466,238 @@ def test_a_plain_scenario_is_in_the_first_region_that_holds_it() -> None:
     )  # fmt: skip
     assert region_of(scenario(path={"rtt": "10s"})) is None
     assert "an RTT" in beyond(scenario(path={"rtt": "10s"}))
+
+
+#: Knob -> range, default, value that leaves it out, and the round values that are tried.
+RANGES: dict[str, tuple[float, float, float, float | None, tuple[float, ...]]] = {
+    "rate_mbit": (5, 50, 10, None, (5, 10, 20, 50)),
+    "rtt_ms": (20, 200, 40, None, (20, 40, 100, 200)),
+    "buffer_bdp": (0.1, 16, 1, None, (0.1, 0.2, 0.5, 1, 2, 5, 10, 16)),
+    "trace": (0, 0, 0, 0, (1, 2, 3, 4, 5)),
+    "trace_s": (0.5, 10, 2, None, (0.5, 1, 2, 5, 10)),
+    "trace_low": (0.05, 0.8, 0.5, None, (0.05, 0.1, 0.2, 0.5, 0.8)),
+    "loss_percent": (0.01, 5, 0, 0, (0.01, 0.03, 0.1, 0.3, 1, 1.5, 2, 2.5, 3, 4, 5)),
+    "jitter_ms": (0.5, 100, 0, 0, (0.5, 1, 2, 5, 10, 20, 50, 100)),
+    "jitter_of_one_ms": (0.5, 100, 0, 0, (0.5, 1, 2, 5, 10, 20, 50, 100)),
+    "rtt_ratio": (1.2, 8, 1, 1, (1.5, 2, 3, 4, 6, 8)),
+}
+
+
+def test_a_hunt_searches_these_ranges() -> None:
+    shared = ["rate_mbit", "rtt_ms", "buffer_bdp", "trace", "trace_s", "trace_low"]
+    assert {worst: [knob.name for knob in knobs] for worst, knobs in KNOBS.items()} == {
+        "utilisation": [*shared, "loss_percent", "jitter_ms"],
+        "starvation": [*shared, "loss_percent", "jitter_of_one_ms", "rtt_ratio"],
+        "delay": [*shared, "loss_percent", "jitter_ms"], "loss": [*shared, "jitter_ms"],
+    }  # fmt: skip
+    for knob in {knob.name: knob for knobs in KNOBS.values() for knob in knobs}.values():
+        assert (knob.low, knob.high, knob.usual, knob.off, knob.nice) == RANGES[knob.name]
+
+
+def test_flows_without_jitter_say_nothing_of_it() -> None:
+    assert document("cubic", "utilisation", PATH, None)["flow"] == [{"cc": "cubic"}]
+    two = {knob.name: knob.usual for knob in KNOBS["starvation"]}
+    assert document("x", "starvation", two, None)["flow"][0] == {"cc": "x", "name": "one"}
+
+
+def test_a_profile_has_the_parts_of_what_is_needed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A trace of steps is bad by how low it goes.
+    hunt = made_hunt(
+        "delay", lambda p: 9 * (1 - p["trace_low"]) * (p["trace"] == 1), monkeypatch
+    )  # fmt: skip
+    steps = {**PATH, "trace": 1.0, "trace_low": 0.05}
+    found = hunt._finding(steps, KNOBS["delay"], [])
+    assert found.needs == ("trace",) and set(found.profile) == {"trace", "trace_s", "trace_low"}
+    lossy = made_hunt("delay", lambda p: 9 * (p["loss_percent"] > 0), monkeypatch)
+    found = lossy._finding({**PATH, "loss_percent": 1.0}, KNOBS["delay"], [])
+    assert set(found.profile) == {"loss_percent"}
+
+
+def test_a_neighbour_at_the_very_end_of_a_range_is_tried() -> None:
+    wanted = tuned({"beta": {"from": 0.5, "to": 0.9}})
+    for least, kinds in ((0.86, {"lower", "higher"}), (0.9, {"lower"}), (0.5, {"higher"})):
+        bench: Any = MadeBench(wanted, lambda beta, least=least: abs(beta - least))
+        found = search(wanted, bench, 60, lambda *_: None)
+        assert found.best is not None
+        best = float(found.best.setting["beta"])
+        seen = {one.kind for one in found.variants} - {"default"}
+        if best == pytest.approx(least, abs=1e-9):
+            assert seen == kinds
+
+
+def test_ablations_and_options_are_checked() -> None:
+    parameters = {"beta": {"from": 0.5, "to": 0.9}}
+    for bad in ({"half": 3}, {"half": {}}, {"half": {"zeta": 1}}, {"half": {"beta": 99}}):
+        with pytest.raises(UserError, match=r"ablations\.half"):
+            tuned(parameters, ablations=bad)
+    usual = tuned(parameters).options
+    assert (usual.seed, usual.held_out_seed, usual.trials, usual.against) == (1, 2, 200, [])
+    for key, bad_value in (("seed", -1), ("seed", 2**32), ("trials", 0), ("trials", 100_001)):
+        with pytest.raises(UserError, match=rf"tune\.{key}"):
+            tuned(parameters, tune={"cc": "cubic", "minimise": "own.queue", key: bad_value})
+    most = {"cc": "cubic", "minimise": "own.queue", "seed": 2**32 - 1, "trials": 100_000}
+    assert tuned(parameters, tune=most).options.seed == 2**32 - 1
+
+
+def test_held_out_runs_have_other_seeds_and_draw_other_paths() -> None:
+    parameters = {"beta": {"from": 0.5, "to": 0.9}}
+    drawn = {**ROW, "scenario": {**ROW["scenario"], "path": {"rate": "{rate}", "rtt": "20ms"}},
+             "axis": {"rate": {"from": "5mbit", "to": "9mbit", "count": 2}},
+             "sweep": {"sample": {"kind": "sobol", "cells": 4, "seed": 1}}}  # fmt: skip
+    for row in (ROW, drawn):
+        wanted = read_search({"tune": {"cc": "cubic", "minimise": "own.queue"},
+                              "parameters": parameters, "row": [row]}, "search")  # fmt: skip
+        store: Any = None
+        training, other = Bench(wanted, store), Bench(wanted, store, held_out=True)
+        one, two = (bench._sweep(wanted.rows[0], "cubic") for bench in (training, other))
+        # Seeds from (2 + 1) x 1000 on.
+        assert two.document["scenario"]["seed"] in (3000, "3000")
+        assert "seed" not in one.document["scenario"]
+        if row is drawn:
+            assert one.document["sweep"]["sample"]["seed"] == 1
+            assert two.document["sweep"]["sample"]["seed"] == 2
+
+
+def test_a_result_has_means_intervals_and_shares_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {**ROW, "share": {"full": "queue >= 0.5"}}
+    wanted = read_search({"tune": {"cc": "cubic", "minimise": "own.queue - own.full"},
+                          "parameters": {"beta": {"from": 0.5, "to": 0.9}}, "row": [row]},
+                         "search")  # fmt: skip
+    values = [[0.4, 0.6], [0.2, 0.4], [math.nan, 0.9], [math.nan, math.nan]]
+    ran = SimpleNamespace(interrupted=False, failures={}, cells=[[SimpleNamespace(keys=["k"])]])
+    monkeypatch.setattr(settings, "run_together", lambda *_: ran)
+    monkeypatch.setattr(settings, "rows_of", lambda *_: None)
+    monkeypatch.setattr(settings, "values_of", lambda *_: values)
+    store: Any = None
+    (found,) = Bench(wanted, store).measure([{"beta": "0.8"}])
+    # Means of cells 0.5, 0.3 and 0.9, and one that was not measured: two of four meet it.
+    assert found.name == "cubic[beta=0.8]" and found.values["own.full"] == 0.5
+    assert found.values["own.queue"] == pytest.approx(0.5)
+    assert found.intervals["own.full"] == pytest.approx(wilson(2, 4))
+    low, high = found.intervals["own.queue"]
+    assert low < 0.5 < high and found.objective == pytest.approx(0)
+    ran.interrupted = True
+    with pytest.raises(KeyboardInterrupt):
+        Bench(wanted, store).measure([{}])
+
+
+def test_the_files_of_a_search(tmp_path: Path) -> None:
+    wanted = tuned({"beta": {"from": 0.5, "to": 0.9, "scale": "log"}})
+    best = Result(
+        "cubic[beta=0.8]", 0.123456789, {"own.queue": math.nan}, {"own.queue": (1.0, 2.0)}
+    )
+    trial = Trial({"beta": "0.8"}, best)
+    made = document_of(wanted, Found([trial], trial, best, [Variant("beta", "off", {}, best)]))
+    assert made["parameters"]["beta"] == {
+        "from": 0.5, "to": 0.9, "scale": "log", "default": wanted.defaults["beta"],
+        "unit": "of cwnd",
+    }  # fmt: skip
+    assert made["best"]["objective"] == 0.123457 and made["best"]["values"] == {"own.queue": None}
+    assert made["best"]["intervals"] == {"own.queue": [1, 2]}
+    assert made["variants"][0]["change"] == "beta" and len(made["trials"]) == 1
+    with pytest.raises(UserError, match="holds no search yet"):
+        read_best(tmp_path, wanted)
+    write_search(made, tmp_path)
+    assert read_best(tmp_path, wanted) == {"beta": "0.8"}
+    with pytest.raises(UserError, match="is of another search"):
+        read_best(tmp_path, tuned({"scale": {"from": 2, "to": 5}}))
+
+
+def test_held_out_paths_are_looked_at_for_one_setting(tmp_path: Path) -> None:
+    wanted = tuned({"beta": {"from": 0.5, "to": 0.9}})
+    assert looked_at(tmp_path, wanted, {"beta": "0.8"}) is None
+    written = write_held_out(tmp_path, wanted, {"beta": "0.8"}, [])
+    assert looked_at(tmp_path, wanted, {"beta": "0.8"}) == written
+    with pytest.raises(UserError, match="no longer held out"):
+        looked_at(tmp_path, wanted, {"beta": "0.7"})
+    other = tuned({"beta": {"from": 0.5, "to": 0.9}},
+                  tune={"cc": "cubic", "minimise": "own.queue", "held_out_seed": 3})  # fmt: skip
+    assert looked_at(tmp_path, other, {"beta": "0.7"}) is None
+
+
+def test_a_failed_pair_fails_the_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = SimpleNamespace(failures=["why"], recordings=[None])
+    monkeypatch.setattr(ranking, "run_scenario", lambda *_: failed)
+    with pytest.raises(RunError, match="why"):
+        ranking._run_all([base()], [{}], tmp_path, lambda _share: None, 1)
+    with pytest.raises(UserError, match="--for speed"):
+        ranking.choose(Question("10mbit", "40ms", 0, "speed"), tmp_path)
+
+
+def test_the_trade_offs_are_drawn_over_a_logarithmic_delay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(figure, "write", lambda plot, _path: drawn.append(plot) or [])
+    options = [Option(queue, "cubic", 9e6, 0.9, 50.0, added, None, 1.0, 1.0, "")
+               for queue, added in (("pie", 0.01), ("codel", 20.0), ("pie", 5.0), ("fifo", 1.0),
+                                    ("red", 1.0), ("cake", 1.0))]  # fmt: skip
+    figure.write_tradeoffs(options, tmp_path, "t")
+    (plot,) = drawn
+    assert [float(one.x[0]) for one in plot.traces] == [0.1, 20, 5, 1, 1, 1]
+    assert {float(one.y[0]) for one in plot.traces} == {9.0}
+    assert (plot.log_x, plot.zero) == (10, False)
+    assert [text for *_, text in plot.labels] == ["1", "2", "3", "4", "5"]
+    marks = [one.mark for one in plot.traces]
+    assert marks[0] == marks[2] and len(set(marks)) == 5
+
+
+def test_a_reader_is_told_how_far_the_simulator_may_be_from_a_kernel() -> None:
+    flows = [{"cc": "cubic", "count": 2}]
+    region = region_of(scenario(flow=flows))
+    assert region is not None
+    text = sentence(scenario(flow=flows))
+    assert text.startswith(f"In this region ({region.name}; {region.cells} cells) the means of ")
+    # Shares and queues as they are, ratios in percent; the second number is that of nine in ten.
+    shown = {"share": (1, 3, " in share"), "queue_rttmin": (1, 2, " RTTmin in median queue"),
+             "utilisation": (100, 1, " % in utilisation"), "loss": (100, 1, " % in loss"),
+             "retransmissions": (100, 1, " % in packets sent again")}  # fmt: skip
+    first, _, bounds = text.partition(" on average, chance included")
+    for metric, one in region.differences.items():
+        factor, digits, unit = shown[metric]
+        assert f"{factor * one.mean:.{digits}f}{unit}" in first
+        is_known = one.nine_in_ten is not None
+        assert (unit in bounds) == is_known
+        if one.nine_in_ten is not None:
+            assert f"{factor * one.nine_in_ten:.{digits}f}{unit}" in bounds
+    # One flow has no share to compare.
+    assert " in share" in text and " in share" not in sentence(scenario())
+    away = sentence(scenario(path={"rtt": "10s"}))
+    assert away == f"Not held against a kernel: {beyond(scenario(path={'rtt': '10s'}))}."
+
+
+def test_one_flow_that_is_unlike_is_enough() -> None:
+    pairs: dict[str, dict[str, Any]] = {
+        "ECN": {"ecn": True}, "traffic both ways": {"direction": "down"},
+        "slotted jitter": {"jitter": "1ms", "jitter_shape": "slotted"},
+    }  # fmt: skip
+    for why, own in pairs.items():
+        assert beyond(scenario(flow=[{"cc": "cubic"}, {"cc": "cubic", **own}])) == why
+    assert beyond(scenario(path={"loss": "1%", "loss_marks": True, "ecn": True})) == "ECN"
+    aqm = {"qdisc": "codel", "buffer": "7pkt"}
+    assert beyond(scenario(path=aqm)) == "a limit of codel of its own"
+    assert "codel" not in beyond(make_scenario(
+        {"path": {"rate": "10mbit", "rtt": "40ms", "qdisc": "codel"}, "duration": "10s",
+         "flow": [{"cc": "cubic"}]}))  # fmt: skip
+    links = [{"name": "a", "rate": "10mbit", "delay": "20ms"}]
+    for key, changed in (("rate_steps", [["1s", "5mbit"]]), ("outage", [["1s", "1s"]])):
+        found = make_scenario({"duration": "10s", "flow": [{"cc": "cubic"}],
+                               "link": [{**links[0], key: changed}]})  # fmt: skip
+        assert beyond(found) == "a link that changes"
+
+
+def test_the_least_missed_region_says_why() -> None:
+    # A rate and a round trip that no region has: the region that misses by fewest limits.
+    far = beyond(scenario(path={"rtt": "10s", "rate": "900gbit"}))
+    assert "an RTT" in far and "a rate" in far and " and " in far
+    jitter = scenario(path={"jitter": "1ms"}, flow=[{"cc": "cubic", "jitter": "900ms"}])
+    assert "jitter" in beyond(jitter)
+    assert "random loss" in beyond(scenario(path={"loss": "40%"}))
+    many = scenario(flow=[{"cc": "cubic", "count": 900}])
+    assert "a number of flows" in beyond(many)
+    assert "a buffer" in beyond(scenario(path={"buffer": "900bdp"}))
+
+
+def test_nothing_that_was_measured_is_no_goodput() -> None:
+    lost = measured((1, 1, 1), goodput_bps=None, path={"utilisation": None})
+    assert (lost.goodput_bps, lost.utilisation, lost.score) == (0, 0, 0)
