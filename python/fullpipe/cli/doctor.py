@@ -13,7 +13,7 @@ from fullpipe.engines.base import EngineName
 def doctor(
     install_: Annotated[
         bool,
-        typer.Option("--install", help="Build and install what is missing, and download the kernels."),
+        typer.Option("--install", help="Build and install what is missing; download the kernels."),
     ] = False,
     build: Annotated[
         Literal["uml"] | None,

@@ -1,5 +1,5 @@
-"""A machine whose boot or resumption fails is booted once more. Each such case is a line in the user's
-cache, so that a host on which this happens often can be seen."""
+"""A machine whose boot or resumption fails is booted once more. Each such case is a line in the
+user's cache, so that a host on which this happens often can be seen."""
 
 from __future__ import annotations
 
