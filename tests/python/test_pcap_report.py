@@ -92,6 +92,7 @@ def test_a_hostile_name_in_a_foreign_recording_stays_text(tmp_path: Path) -> Non
     assert "<script>alert(1)" not in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_figures_are_written_and_repeat_to_the_byte(tmp_path: Path) -> None:
     recordings = record(tmp_path / "runs", 1)
     first = write_figures(recordings, tmp_path / "a")

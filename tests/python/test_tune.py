@@ -141,6 +141,7 @@ def test_it_finds_the_window_that_the_path_holds(found: Found) -> None:
     assert found.best.result.objective < 2
 
 
+@pytest.mark.slow
 def test_a_constant_without_effect_goes_back_to_its_default(found: Found) -> None:
     assert found.best is not None
     assert found.best.setting["idle"] == "3"

@@ -21,6 +21,8 @@ import pytest
 from fullpipe.base.installed import shipped
 from fullpipe.engines.vm import hardware
 
+#: `make wheel` takes a minute; `make test-more` does it.
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 WHEELS = sorted((ROOT / "dist").glob("fullpipe-*.whl"))
 
