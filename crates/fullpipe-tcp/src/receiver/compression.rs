@@ -48,9 +48,14 @@ impl Compression {
     }
 
     /// A packet arrived beyond the hole at `hole`. The first duplicate ACKs are sent at once, later ones are
-    /// held back; false then.
-    #[inline(never)] // rare
-    pub(super) fn acks_now(&mut self, now_ns: u64, hole: u32, rtt_ns: u64) -> bool {
+    /// held back; false then. `rtt_ns` is the RTT, if a timer starts.
+    #[inline] // into what is rare
+    pub(super) fn acks_now(
+        &mut self,
+        now_ns: u64,
+        hole: u32,
+        rtt_ns: impl FnOnce() -> u64,
+    ) -> bool {
         if self.held >= COMPRESSION_COUNT {
             return true;
         }
@@ -65,7 +70,7 @@ impl Compression {
         self.held += 1;
         if self.at_ns == NEVER_NS {
             // The timer's slack is used up by an idle processor.
-            let part_ns = rtt_ns.saturating_mul(self.rtt_percent) / 100;
+            let part_ns = rtt_ns().saturating_mul(self.rtt_percent) / 100;
             self.at_ns = now_ns + COMPRESSION_NS.min(part_ns) + self.slack_ns;
         }
         false
@@ -94,13 +99,13 @@ mod tests {
     #[test]
     fn three_duplicate_acks_are_sent_and_44_are_held_back() {
         let mut compression = compression(Kernel::default());
-        let sent = |compression: &mut Compression| compression.acks_now(0, 7, 10 * MS);
+        let sent = |compression: &mut Compression| compression.acks_now(0, 7, || 10 * MS);
         assert!((0..3).all(|_| sent(&mut compression)));
         assert!((0..44).all(|_| !sent(&mut compression)));
         assert!(sent(&mut compression));
         compression.ack_sent();
         assert!(!sent(&mut compression), "the same hole");
-        assert!(compression.acks_now(0, 9, 10 * MS), "another hole");
+        assert!(compression.acks_now(0, 9, || 10 * MS), "another hole");
     }
 
     #[test]
@@ -113,7 +118,7 @@ mod tests {
         ] {
             let mut compression = compression(kernel);
             for _ in 0..4 {
-                compression.acks_now(5 * MS, 7, rtt_ns);
+                compression.acks_now(5 * MS, 7, || rtt_ns);
             }
             assert_eq!(compression.at_ns(), 5 * MS + wait_ns, "{kernel:?}");
         }

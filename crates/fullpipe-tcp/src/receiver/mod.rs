@@ -481,7 +481,13 @@ impl Receiver {
             self.delay.delay(now_ns, self.delay.wait_ns());
             return false;
         }
-        let rtt_ns = self.buffer.rtt_ns().min(self.delay.handshake_rtt_ns());
+        self.acks_hole_now(now_ns)
+    }
+
+    /// The same while packets lie beyond a hole.
+    #[inline(never)] // rare
+    fn acks_hole_now(&mut self, now_ns: u64) -> bool {
+        let rtt_ns = || self.buffer.rtt_ns().min(self.delay.handshake_rtt_ns());
         self.compression.acks_now(now_ns, self.next, rtt_ns)
     }
 

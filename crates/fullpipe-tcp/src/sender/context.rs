@@ -2,7 +2,7 @@
 
 use fullpipe_cc::{Ctl, Event};
 
-use super::control::{Control, Facts};
+use super::control::{Control, Details};
 use super::cwnd_use::CwndUse;
 use super::flight::{Flight, LostPacket};
 use super::journal::{Journal, SenderEvent};
@@ -29,16 +29,18 @@ pub(super) struct Surroundings<'a> {
 impl Surroundings<'_> {
     /// Shows the congestion control all parts, before it is called.
     fn show(&mut self, recovery: &Recovery, flight: &Flight) {
-        self.control.see(&Facts {
-            flight,
-            recovery,
-            rate: self.rate,
-            rtt: self.rtt,
-            cwnd_use: self.cwnd_use,
-            stream: self.stream,
-            queue: self.queue,
-            peer: self.peer,
-        });
+        self.control.see(flight, recovery, self.rate, self.cwnd_use);
+        if self.control.wants_details() {
+            self.control.see_details(&Details {
+                flight,
+                recovery,
+                cwnd_use: self.cwnd_use,
+                rtt: self.rtt,
+                stream: self.stream,
+                queue: self.queue,
+                peer: self.peer,
+            });
+        }
     }
 }
 

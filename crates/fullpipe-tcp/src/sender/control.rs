@@ -15,13 +15,12 @@ use super::timers::NEVER_NS;
 use super::write_queue::WriteQueue;
 use super::SenderConfig;
 
-/// The parts of a sender that a congestion control sees.
-pub(super) struct Facts<'a> {
+/// The parts of a sender of which few algorithms want to see something.
+pub(super) struct Details<'a> {
     pub(super) flight: &'a Flight,
     pub(super) recovery: &'a Recovery,
-    pub(super) rate: &'a RateState,
-    pub(super) rtt: &'a Rtt,
     pub(super) cwnd_use: &'a CwndUse,
+    pub(super) rtt: &'a Rtt,
     pub(super) stream: &'a Stream,
     pub(super) queue: &'a WriteQueue,
     pub(super) peer: &'a Peer,
@@ -159,16 +158,15 @@ impl Control {
         self.conn.snd_nxt = next.wrapping_mul(self.conn.mss_bytes);
     }
 
-    /// Before every call: what changes often.
+    /// Before every call: what changes often. Where [`Self::wants_details`] says so, they are to follow.
     #[inline(always)]
-    pub(super) fn see(&mut self, facts: &Facts<'_>) {
-        let Facts {
-            flight,
-            recovery,
-            rate,
-            cwnd_use,
-            ..
-        } = facts;
+    pub(super) fn see(
+        &mut self,
+        flight: &Flight,
+        recovery: &Recovery,
+        rate: &RateState,
+        cwnd_use: &CwndUse,
+    ) {
         let conn = &mut self.conn;
         conn.delivered_us = rate.delivered_us();
         conn.delivered = rate.delivered();
@@ -182,24 +180,25 @@ impl Control {
         conn.prior_ca_state = recovery.prior_state() as u8;
         conn.is_cwnd_limited = u8::from(cwnd_use.is_limited(&self.ctl));
         conn.is_cwnd_full = u8::from(cwnd_use.was_full());
-        if self.cc.wants(flags::WANTS_DETAILS) {
-            self.see_details(facts);
-        }
+    }
+
+    /// Whether the algorithm wants to see [`Details`].
+    #[inline(always)]
+    pub(super) fn wants_details(&self) -> bool {
+        self.cc.wants(flags::WANTS_DETAILS)
     }
 
     /// The second part of `struct cc_conn`. Timestamps count milliseconds, as Linux's.
-    #[inline(never)] // few algorithms ask for it
-    fn see_details(&mut self, facts: &Facts<'_>) {
-        let &Facts {
+    pub(super) fn see_details(&mut self, details: &Details<'_>) {
+        let &Details {
             flight,
             recovery,
-            rtt,
             cwnd_use,
+            rtt,
             stream,
             queue,
             peer,
-            ..
-        } = facts;
+        } = details;
         let queued = queue.end().max(flight.next());
         let unsent = stream.bytes_before(queued) - stream.bytes_before(flight.next());
         let conn = &mut self.conn;

@@ -82,9 +82,8 @@ impl CwndUse {
         self.stamp_ns = now_ns;
     }
 
-    /// The application or the receive window limits. A window that was not used for a timeout shrinks towards
-    /// what was used of it, if the application `leaves_it_unused`; the result is the window and the threshold
-    /// from the smaller one of both.
+    /// The application or the receive window limits. A window that was not used for a timeout shrinks half way
+    /// to what was used of it, if the application `leaves_it_unused`: returns the smaller window then.
     #[inline(never)]
     pub(super) fn note_unused(
         &mut self,

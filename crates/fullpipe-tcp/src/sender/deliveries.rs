@@ -66,6 +66,7 @@ impl Deliveries<'_> {
 
     /// tcp_sacktag_one() for a DSACK beyond `next`: the packets are SACKed even if no block has named them,
     /// and one that is SACKed already was sent again because it came late.
+    #[inline(never)] // rare
     fn sack_duplicate(&mut self, duplicate: &Block, next: u32, info: &mut AckInfo) {
         let mut number = duplicate.start.max(next);
         let end = duplicate.end.min(self.flight.next());
@@ -86,6 +87,7 @@ impl Deliveries<'_> {
     /// one past the last packet processed. A partly covered buffer is split (tcp_match_skb_to_sack()). If
     /// the packet before is SACKed, the covered part is merged with it instead, and the rate sample is the
     /// whole buffer's (tcp_shift_skb_data()).
+    #[inline(always)] // keeps the references of `self` in registers
     fn sack_buffer(&mut self, number: u32, end: u32, info: &mut AckInfo) -> u32 {
         let record = self.flight.record(number);
         let (flags, next) = (record.flags, number + 1 + u32::from(record.behind));
@@ -119,19 +121,26 @@ impl Deliveries<'_> {
 
     /// Splits the buffer that contains packets on both sides of `number`; `from` is the first packet that is
     /// out, or a packet of that buffer (tcp_fragment()).
+    #[inline(always)] // as `sack_buffer`
     fn cut_before(&mut self, number: u32, from: u32) {
         self.flight.cut_before(number, from);
         self.queue.cut_before(number, self.flight.una());
     }
 
+    #[inline(always)] // as `sack_buffer`
     fn sack_packet(&mut self, number: u32, info: &mut AckInfo) {
-        let record = *self.flight.record(number);
-        self.advance_rack(&record);
+        let &Sent {
+            flags,
+            at_ns,
+            order,
+            ..
+        } = self.flight.record(number);
+        self.advance_rack(flags, at_ns, order);
         self.deliver(number, info);
         self.flight.sack(number);
         info.sacked = true;
-        if record.flags & EVER_RETRANS == 0 {
-            SendTimes::add(&mut info.newly_sacked, record.at_ns);
+        if flags & EVER_RETRANS == 0 {
+            SendTimes::add(&mut info.newly_sacked, at_ns);
             self.recovery.note_original(number, info);
         }
     }
@@ -156,30 +165,33 @@ impl Deliveries<'_> {
     #[inline(always)] // as `acknowledge`
     fn ack_burst(&mut self, first: u32, count: u32, mut last: Sent, info: &mut AckInfo) {
         self.note_original_ack(first, last.at_ns, info);
-        self.advance_rack(&last);
+        self.advance_rack(last.flags, last.at_ns, last.order);
         self.rate.count_delivered(count);
         self.rate
             .packet_delivered(&mut info.sample, &mut last, first + count - 1);
     }
 
     /// Acknowledges the first packet, which has a record of its own.
-    #[inline(never)] // only after loss or SACKs
+    #[inline(always)] // as `acknowledge`
     fn ack_packet(&mut self, info: &mut AckInfo) {
         let number = self.flight.una();
-        let record = *self.flight.record(number);
-        let flags = record.flags;
+        let &Sent {
+            flags,
+            at_ns,
+            order,
+            ..
+        } = self.flight.record(number);
         if flags & EVER_RETRANS != 0 {
             info.acked_retransmission = true;
         } else if flags & SACKED == 0 {
-            self.note_original_ack(number, record.at_ns, info);
+            self.note_original_ack(number, at_ns, info);
         }
         if flags & SACKED == 0 {
             // tcp_skb_spurious_retrans(): the timestamp echo is older than the retransmission, so the
             // original was delivered.
-            let is_spurious =
-                flags & EVER_RETRANS != 0 && echoes_before(info.echo_ns, record.at_ns);
+            let is_spurious = flags & EVER_RETRANS != 0 && echoes_before(info.echo_ns, at_ns);
             if !is_spurious {
-                self.advance_rack(&record);
+                self.advance_rack(flags, at_ns, order);
             }
             self.deliver(number, info);
         }
@@ -193,6 +205,7 @@ impl Deliveries<'_> {
         self.recovery.note_original(number, info);
     }
 
+    #[inline(always)] // as `sack_buffer`
     fn deliver(&mut self, number: u32, info: &mut AckInfo) {
         self.rate.count_delivered(1);
         let record = self.flight.record_mut(number);
@@ -201,10 +214,9 @@ impl Deliveries<'_> {
     }
 
     #[inline(always)] // as `acknowledge`
-    fn advance_rack(&mut self, record: &Sent) {
-        let delivered = (record.flags, record.at_ns, record.order);
+    fn advance_rack(&mut self, flags: u8, at_ns: u64, order: u32) {
         self.recovery
-            .delivered(delivered, self.now_ns, self.min_rtt_us);
+            .delivered((flags, at_ns, order), self.now_ns, self.min_rtt_us);
     }
 }
 

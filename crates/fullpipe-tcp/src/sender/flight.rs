@@ -127,11 +127,13 @@ impl Flight {
     }
 
     /// A packet's flags, even if it shares its burst's record.
+    #[inline]
     pub(super) fn flags(&self, number: u32) -> u8 {
         self.board.get(number).flags
     }
 
     /// Whether a packet is SACKed and was not sent again since it was marked lost.
+    #[inline]
     pub(super) fn is_sacked_alone(&self, number: u32) -> bool {
         self.board.own(number).flags & (SACKED | LOST | RETRANS) == SACKED
     }
@@ -182,9 +184,13 @@ impl Flight {
             record.flags = record.flags & !TIMED_OUT | RETRANS;
         }
         self.retransmitted += count;
+        if self.retransmit_from == first {
+            self.retransmit_from += count;
+        }
     }
 
     /// The first lost packet that waits for its retransmission.
+    #[inline]
     pub(super) fn next_to_retransmit(&mut self) -> Option<u32> {
         let from = self.retransmit_from.max(self.una);
         let waits = |number: &u32| self.record(*number).flags & (LOST | SACKED | RETRANS) == LOST;
@@ -194,12 +200,14 @@ impl Flight {
     }
 
     /// Packets in the buffer of a lost packet, from it on.
+    #[inline]
     pub(super) fn buffered_from(&self, number: u32) -> u32 {
         u32::from(self.record(number).behind) + 1
     }
 
     /// Splits the buffer that contains packets on both sides of `number`; `from` is `una`, or a packet of
     /// that buffer.
+    #[inline]
     pub(super) fn cut_before(&mut self, number: u32, from: u32) {
         self.board.cut_before(number, from);
     }
@@ -219,6 +227,7 @@ impl Flight {
     }
 
     /// Acknowledges the first packet, which has its own record with `flags`.
+    #[inline]
     pub(super) fn ack_packet(&mut self, flags: u8) {
         self.sacked -= u32::from(flags & SACKED != 0);
         self.retransmitted -= u32::from(flags & RETRANS != 0);
@@ -227,11 +236,13 @@ impl Flight {
     }
 
     /// A packet was delivered: nothing more can be learned from when it was sent.
+    #[inline]
     pub(super) fn unlink(&mut self, number: u32) {
         self.board.unlink(number);
     }
 
     /// A packet is SACKed.
+    #[inline]
     pub(super) fn sack(&mut self, number: u32) {
         let record = self.board.get_mut(number);
         if record.flags & LOST != 0 {
@@ -265,6 +276,7 @@ impl Flight {
     }
 
     /// Marks a packet lost. The result is `None` if it, or its retransmission, was lost before.
+    #[inline]
     pub(super) fn mark_lost(&mut self, number: u32, now_ns: u64) -> Option<LostPacket> {
         let record = self.board.get_mut(number);
         let flags = record.flags;
@@ -314,11 +326,13 @@ impl Flight {
     }
 
     /// The first packet in the order of transmission that is neither delivered nor marked lost.
+    #[inline]
     pub(super) fn oldest(&self) -> Option<u32> {
         Some(self.board.oldest()).filter(|&number| number != NIL)
     }
 
     /// The next one in that order.
+    #[inline]
     pub(super) fn after(&self, number: u32) -> Option<u32> {
         Some(self.board.after(number)).filter(|&number| number != NIL)
     }

@@ -38,7 +38,7 @@ use fullpipe_plan::{CcFacts, Pacing as PacingKind};
 use crate::handshake::Established;
 
 use self::context::Surroundings;
-use self::control::{Control, Facts};
+use self::control::{Control, Details};
 use self::cwnd_use::CwndUse;
 use self::deliveries::Deliveries;
 use self::ecn::Ecn;
@@ -365,12 +365,20 @@ impl Sender {
 
     /// Shows the congestion control all parts, before it is called.
     fn show(&mut self) {
-        self.control.see(&Facts {
+        self.control
+            .see(&self.flight, &self.recovery, &self.rate, &self.cwnd_use);
+        if self.control.wants_details() {
+            self.show_details();
+        }
+    }
+
+    #[inline(never)] // few algorithms ask for them
+    fn show_details(&mut self) {
+        self.control.see_details(&Details {
             flight: &self.flight,
             recovery: &self.recovery,
-            rate: &self.rate,
-            rtt: &self.rtt,
             cwnd_use: &self.cwnd_use,
+            rtt: &self.rtt,
             stream: &self.stream,
             queue: &self.queue,
             peer: &self.peer,
@@ -429,12 +437,12 @@ impl Sender {
     /// tcp_rate_check_app_limited().
     #[inline]
     fn check_app_limited(&mut self) {
+        if self.flight.next() < self.queue.end() || !self.small_queue.is_empty() {
+            return;
+        }
         let inflight = self.flight.inflight();
-        if self.flight.next() >= self.queue.end()
-            && self.small_queue.is_empty()
-            && inflight < self.control.cwnd()
-            && self.flight.lost() <= self.flight.retransmitted()
-        {
+        let has_room = inflight < self.control.cwnd();
+        if has_room && self.flight.lost() <= self.flight.retransmitted() {
             self.rate.mark_app_limited(inflight);
         }
     }

@@ -193,6 +193,7 @@ impl Scoreboard {
 
     /// Splits the buffer that contains packets on both sides of `number` (tcp_fragment()); `from` is
     /// `snd_una`.
+    #[inline]
     pub(super) fn cut_before(&mut self, number: u32, from: u32) {
         if number <= from || self.own(number - 1).behind == 0 {
             return;
@@ -221,11 +222,13 @@ impl Scoreboard {
     }
 
     /// The first packet in the order of transmission that is neither delivered nor marked lost.
+    #[inline]
     pub(super) fn oldest(&self) -> u32 {
         self.head
     }
 
     /// The next one in that order.
+    #[inline]
     pub(super) fn after(&self, number: u32) -> u32 {
         self.own(number).next
     }

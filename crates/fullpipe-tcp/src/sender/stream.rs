@@ -137,7 +137,7 @@ impl Stream {
         }
     }
 
-    /// Appends a FIN without data if the application has closed (tcp_send_fin()).
+    /// Appends a FIN without data (tcp_send_fin()).
     pub(super) fn append_fin(&mut self) {
         self.lone_fin = Some(self.written);
         self.written += 1;
@@ -238,7 +238,7 @@ impl Stream {
         self.shorts.is_empty() && end < self.end()
     }
 
-    /// Packets of these without data.
+    /// How many of these packets carry no data.
     #[inline]
     pub(super) fn lone_fins(&self, numbers: &Range<u32>) -> u32 {
         u32::from(self.lone_fin.is_some_and(|fin| numbers.contains(&fin)))

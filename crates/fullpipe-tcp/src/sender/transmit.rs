@@ -84,7 +84,7 @@ impl Sender {
             Resend::Lost => self.retransmit_lost(out),
             Resend::NewFirst => {
                 self.push_pending(Push::AsMany, out);
-                if self.recovery.gives_up_frto(&self.flight) {
+                if self.recovery.end_frto_without_new_data(&self.flight) {
                     self.retransmit_lost(out);
                 }
             }

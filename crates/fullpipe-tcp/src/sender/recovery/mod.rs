@@ -255,8 +255,8 @@ impl Recovery {
         std::mem::take(&mut self.cwr_pending)
     }
 
-    /// F-RTO sent what is new: whether lost packets are to be sent nevertheless, as nothing was.
-    pub(super) fn gives_up_frto(&mut self, flight: &Flight) -> bool {
+    /// F-RTO was to send new data: ends it if none were sent. True if lost packets are to be sent then.
+    pub(super) fn end_frto_without_new_data(&mut self, flight: &Flight) -> bool {
         self.frto &= flight.next() > self.end;
         !self.frto
     }

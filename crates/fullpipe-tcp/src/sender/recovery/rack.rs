@@ -63,6 +63,7 @@ impl Rack {
 
     /// A packet that is neither delivered nor marked lost is lost if it was sent an RTT and a reordering
     /// window before now, and before the newest delivered one (tcp_rack_detect_loss()).
+    #[inline]
     pub(super) fn judge(&self, sent: &Sent, now_ns: u64, window_us: u64) -> Verdict {
         if !is_later(self.newest, sent.order) {
             return Verdict::TooNew;

@@ -92,7 +92,7 @@ impl Undo {
 }
 
 /// tcp_tsopt_ecr_before(): whether the timestamp echo, in milliseconds, is older than `at_ns`.
-pub(crate) fn echoes_before(echo_ns: u64, at_ns: u64) -> bool {
+pub(in crate::sender) fn echoes_before(echo_ns: u64, at_ns: u64) -> bool {
     echo_ns > 0 && echo_ns / NS_PER_MS < at_ns / NS_PER_MS
 }
 
