@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tomli_w
 from matplotlib.figure import Figure
 from scipy import stats
 
+from fullpipe.plan.resolve import resolve
 from fullpipe.plots import style
 from fullpipe.plots.look import Look, dressed, unknown_labels
 from fullpipe.plots.matplotlib_renderer import draw, points_outside
@@ -22,9 +26,14 @@ from fullpipe.plots.plotly_renderer import as_json, grid_figure_of
 from fullpipe.plots.plotly_renderer import figure_of as interactive
 from fullpipe.report.comparison import compare_harm, compare_runs, compare_shares, compare_values
 from fullpipe.report.distributions import MIN_CDF_FLOWS, box_plots, cdf_plots
+from fullpipe.report.headline import headline
+from fullpipe.report.predictions import compare
+from fullpipe.report.provenance import commands, facts, path_line
 from fullpipe.report.repetitions import group_plots
-from fullpipe.report.runs import Group, read_run
+from fullpipe.report.runs import Group, grouped, read_run
 from fullpipe.report.timeline import time_plots, window_s
+from fullpipe.report.variables import variable_plots
+from fullpipe.scenario.model import make_scenario
 from made_recordings import flow, of_a_link, queue, recorded, samples
 
 MB = 1_000_000
@@ -391,3 +400,336 @@ def test_distributions_of_flows_are_in_mbit_from_five_flows_on(tmp_path: Path) -
     assert delays.x == pytest.approx([0, 0, 0.512]) and delays.y == pytest.approx([0, 0.5, 1])
     boxes = {one.key: one for one in box_plots([group])}["goodput_box"].boxes
     assert [(box.median, box.points.size) for box in boxes] == [(8, 5), (8, 4)]
+
+
+def test_decades_of_static_axes_have_plain_numbers() -> None:
+    def labels(low: float, high: float, base: float = 10) -> list[str]:
+        found = static(plot(trace(x=np.array([low, high]), y=np.ones(2)), log_x=base))
+        found.axes[0].set_xlim(low, high)
+        axis = found.axes[0].xaxis
+        places = [one for one in axis.get_majorticklocs() if low <= one <= high]
+        return [axis.get_major_formatter()(one, 0) for one in places]
+
+    assert labels(1, 100) == ["1", "2", "5", "10", "20", "50", "100"]
+    assert labels(1, 10_000) == ["1", "10", "100", "1000", "10000"]
+    assert "2" not in labels(4, 16, 2)  # powers of two as Matplotlib writes them
+
+
+def test_figures_are_as_wide_as_asked_and_as_high_as_their_rows() -> None:
+    def size(made: Plot, **look: Any) -> tuple[float, float]:
+        width, height = static(made, look=Look(**look)).get_size_inches()
+        return float(width), float(height)
+
+    assert size(plot(trace())) == (7.5, 2.8)
+    rows = plot(rows=("a", "b", "c"))
+    assert size(rows) == (7.5, pytest.approx(2.1)) and size(plot(rows=("a",)))[1] == 1.8
+    boxes = [Box("b", "#111111", 1, 2, 3, 4, 5)] * 4
+    assert size(plot(boxes=boxes))[1] == pytest.approx(2.4)
+    assert size(plot(boxes=[Box("b", "#111111", 1, 2, 3, 4, 5, at=1.0)]))[1] == 2.8
+    # Narrow figures keep their shape, and have their legend below.
+    assert size(plot(trace()), width_in=4.0) == (4, pytest.approx(2.72))
+    assert size(plot(trace()), width_in=5.0)[1] == 2.8
+    two = size(plot(trace(), trace(name="b")), width_in=4.0)
+    assert two[1] == pytest.approx(2.72 + 0.016 * 9)
+    assert size(rows, width_in=4.0)[1] == pytest.approx(2.1)
+    panels = Grid("g", [plot(trace())] * 3)
+    found = static(panels).get_size_inches()
+    assert found == pytest.approx([3 * 3.3 + 1.6, 2.7 + 0.6])
+
+
+def test_rows_over_time_end_with_the_run() -> None:
+    spans = Spans("s", "#111111", np.array([0.0]), np.array([1.0]), np.array([4.0]))
+    over = interactive(plot(spans=[spans], rows=("a",), over_time=True))["layout"]
+    assert over["xaxis"]["range"] == [0, 4]
+    alarm = interactive(plot(trace()), "a < b")["layout"]["annotations"][0]
+    assert alarm["text"] == "<b>a &lt; b</b>"
+    assert "annotations" not in interactive(plot(trace()))["layout"]
+    heights = [interactive(plot(*[trace(name=str(n)) for n in range(count)]))["layout"]["height"]
+               for count in (1, 11, 12, 24, 30)]  # fmt: skip
+    assert heights == [330, 330, 340, 580, 580]
+    assert interactive(plot(rows=("a", "b")))["layout"]["height"] == 130 + 68
+
+
+def of_one(folder: Path, **tables: Any) -> Any:
+    """The only run of a recording of 10 s with these tables."""
+    path = {**of_a_link()["path"], "qdisc": {"limit_bytes": 10_240, "aqm": {"kind": "fifo"}}}
+    plan = {**of_a_link(), "path": path, "sample_interval_ns": 10**9,
+            **tables.pop("plan", {})}  # fmt: skip
+    flows = tables.pop("flows", [flow(0)])
+    metadata = tables.pop("metadata", {})
+    rows = tables.pop("flow_samples", samples(0, [MB * n for n in range(10)]))
+    view = recorded(folder, plan=plan, flows=flows, flow_samples=rows, metadata=metadata, **tables)
+    return read_run(view.recording)
+
+
+def drawn(run: Any) -> dict[str, Plot]:
+    return {one.key: one for one in time_plots(run)}
+
+
+def test_windows_round_trips_and_rates_over_time_in_their_units(tmp_path: Path) -> None:
+    count = range(10)
+    rows = samples(0, [0] * 10, cwnd_packets=[10 + n for n in count], srtt_us=[25_000] * 10,
+                   inflight_packets=[5] * 10, pacing_rate_bps=[4_000_000] * 10)  # fmt: skip
+    own = [{"t_us": (n + 1) * MB, "flow_id": 0, "phase": "up" if n < 4 else "down",
+            "bw_bps": 3_000_000} for n in count]  # fmt: skip
+    events = [{"t_us": 2_500_000, "flow_id": 0, "event": "recovery"},
+              {"t_us": 3 * MB, "flow_id": 0, "event": "start"}]  # fmt: skip
+    pings = [{"t_us": MB, "probe": "p", "seq": 0, "rtt_us": 30_000}]
+    plots = drawn(of_one(tmp_path, flow_samples=rows, cc_samples=own, events=events,
+                         ping_samples=pings, queue_samples=queue([5120] * 10)))  # fmt: skip
+    window, inflight, mark = plots["cwnd"].traces
+    assert window.x[0] == 1 and window.y[-1] == 19 and set(inflight.y) == {5}
+    # The event at 2.5 s stands on the window of 2 s.
+    assert (mark.x.tolist(), mark.y.tolist(), mark.mark) == ([2.5], [11], "x")
+    rtt, base = plots["rtt"].traces
+    assert set(rtt.y) == {25} and base.is_reference and set(base.y) == {20}
+    paced, estimate, capacity = plots["rates"].traces
+    assert (set(paced.y), set(estimate.y), set(capacity.y)) == ({4}, {3}, {8})
+    assert plots["ping"].traces[0].y.tolist() == [30]
+    down, up = sorted(plots["phases"].spans, key=lambda one: one.name)
+    assert (up.starts.tolist(), up.ends.tolist()) == ([0], [4])
+    assert (down.starts.tolist(), down.ends.tolist()) == ([4], [10])
+    # A limit of 10 KiB is within 3 x 5 KiB, so that it is drawn.
+    limit = plots["queue"].traces[1]
+    assert limit.is_reference and set(limit.y) == {10}
+
+
+def test_a_rate_in_steps_is_drawn_until_the_end(tmp_path: Path) -> None:
+    plan = of_a_link(rate_steps=[[4 * 10**9, 4_000_000], [20 * 10**9, 1_000_000]])
+    plots = drawn(of_one(tmp_path, plan={"links": plan["links"]}, queue_samples=queue([4000] * 10)))
+    rate = plots["throughput"].traces[-1]
+    assert (rate.x.tolist(), rate.y.tolist(), rate.shape) == ([0, 4, 10], [8, 4, 4], "after")
+    delay = plots["queue_delay"]
+    # 4000 B at 1 MB/s take 4 ms, at half of it 8.
+    assert delay.traces[0].y == pytest.approx([4] * 3 + [8] * 7)
+    assert delay.right == ("delay (RTTmin)", pytest.approx(1 / 20))
+
+
+def test_flows_of_one_direction_are_added_up(tmp_path: Path) -> None:
+    flows = [flow(0), flow(1), flow(2, direction="down")]
+    rows = [row for n in range(3) for row in samples(n, [MB // 4 * k for k in range(10)])]
+    traces = {one.name: one for one in drawn(of_one(tmp_path, flows=flows, flow_samples=rows))[
+        "throughput"].traces}  # fmt: skip
+    assert traces["all uploads"].y[1:] == pytest.approx([4] * 9)
+    assert "all downloads" not in traces
+
+
+def test_variables_are_in_units_that_people_read(tmp_path: Path) -> None:
+    about = {"bbr3": {"wait_us": {"unit": "us", "meaning": "a wait"},
+                      "bound_bps": {"unit": "bit/s", "meaning": "a bound"}}}  # fmt: skip
+    view = recorded(tmp_path, flows=[flow(0)], flow_samples=samples(0, [0] * 2))
+    own: Any = {"flow_id": np.zeros(2), "t_us": np.array([MB, 2 * MB]),
+                "wait_us": np.array([1500.0, 2500]), "bound_bps": np.array([2e6, 3e6])}  # fmt: skip
+    view.samples = lambda _table: own  # type: ignore[method-assign]
+    described: Any = {cc: {name: SimpleNamespace(**one) for name, one in some.items()}
+                      for cc, some in about.items()}  # fmt: skip
+    line: Any = SimpleNamespace(id=0, name="f")
+    plots = {one.y_title: one for one in variable_plots(view, described, [line])}
+    assert plots["ms"].traces[0].y == pytest.approx([1.5, 2.5])
+    assert plots["Mbit/s"].traces[0].y == pytest.approx([2, 3])
+    assert plots["ms"].traces[0].name == "f wait" and plots["ms"].traces[0].x.tolist() == [1, 2]
+
+
+def test_page_times_are_drawn_in_ms_and_the_median_load_as_a_waterfall(tmp_path: Path) -> None:
+    page = {"name": "home", "cc": {"name": "bbr3"}, "objects": [{"bytes": 1024}]}
+    loads = [{"page_id": 0, "load": n, "start_us": n * MB, "done_us": n * MB + took}
+             for n, took in enumerate((300_000, 100_000, 200_000))]  # fmt: skip
+    objects = [{"page_id": 0, "load": 2, "object": 0, "asked_us": 2 * MB + 50_000,
+                "first_byte_us": 2 * MB + 80_000, "done_us": 2 * MB + 200_000}]  # fmt: skip
+    run = of_one(tmp_path, plan={"pages": [page]}, page_loads=loads, page_objects=objects)
+    plots = drawn(run)
+    assert plots["page_time"].traces[0].y == pytest.approx([300, 100, 200])
+    first, last = plots["waterfall0"].spans
+    assert (first.starts.tolist(), first.ends.tolist()) == ([50], [80])
+    assert (last.starts.tolist(), last.ends.tolist()) == ([80], [200])
+    assert "load 3, whose 200 ms are the median of 3 loads" in plots["waterfall0"].note
+    assert plots["waterfall0"].rows == ("1: 1 KiB",)
+    curve = next(one for one in cdf_plots([Group("g", [run])]) if one.key == "page_cdf").traces[0]
+    # A distribution in ms, as steps.
+    assert curve.x == pytest.approx([100, 100, 200, 300]) and curve.shape == "after"
+
+
+def test_slowdown_over_size_is_of_parts_of_twenty_flows(tmp_path: Path) -> None:
+    group = {"name": "web", "cc": {"name": "cubic"}, "direction": "up"}
+    usual = {"group_id": 0, "base_rtt_us": 20_000, "pause_us": 0, "chunks": 1, "packets_sent": 1,
+             "packets_retransmitted": 0, "timeouts": 0}  # fmt: skip
+    rows = [
+        {**usual, "number": n, "start_us": n * 10_000, "completion_us": n * 10_000 + 50_000,
+         "size_bytes": 1000 if n < 20 else 100_000}
+        for n in range(40)
+    ]  # fmt: skip
+    run = of_one(tmp_path, plan={"traffic": [group]}, traffic=rows)
+    plots = {one.key: one for one in cdf_plots([Group("g", [run])])}
+    line = plots["slowdown_size"].traces[0]
+    assert line.x == pytest.approx([3, 5])
+    small, large = (0.05 / (size * 1514 / 1448 / 1e6 + 0.02) for size in (1000, 100_000))
+    assert line.y == pytest.approx([small, large])
+    assert plots["slowdown_cdf"].traces[0].shape == "after"
+    counts = drawn(run)["at_once"].traces[0]
+    assert counts.shape == "after" and counts.y.max() == 5
+
+
+def test_runs_are_grouped_by_what_is_equal_but_the_seed(tmp_path: Path) -> None:
+    one = of_one(tmp_path / "a", metadata={"seed": 1}, plan={"seed": 1})
+    two = of_one(tmp_path / "b", metadata={"seed": 2}, plan={"seed": 2})
+    other = of_one(tmp_path / "c", metadata={"seed": 1, "engine": "vm"}, plan={"seed": 1})
+    named = of_one(tmp_path / "d", metadata={"seed": 1}, plan={"seed": 1, "name": "else"})
+    longer = of_one(
+        tmp_path / "e", metadata={"seed": 1}, plan={"seed": 1, "duration_ns": 9 * 10**9}
+    )
+    groups = grouped([one, two, other, named, longer])
+    assert [(group.label, len(group.runs)) for group in groups] == [
+        ("by hand [sim] #1", 2), ("by hand [vm]", 1), ("else", 1), ("by hand [sim] #2", 1),
+    ]  # fmt: skip
+    assert groups[0].count == "n = 2 runs" and groups[1].count == "n = 1 run"
+
+
+def test_commands_repeat_seeds_in_a_row(tmp_path: Path) -> None:
+    def run(seed: int) -> Any:
+        return SimpleNamespace(
+            metadata=SimpleNamespace(seed=seed, engine="sim", options={"a_b": "c d"}),
+            recording=SimpleNamespace(scenario_toml='name = "x"\n'),
+        )
+
+    def of(*seeds: int) -> list[str]:
+        group: Any = SimpleNamespace(runs=[run(seed) for seed in seeds])
+        return [line.removeprefix("fullpipe run scenario.toml --engine sim --a-b 'c d'")
+                for line in commands(group)]  # fmt: skip
+
+    assert of(1) == [""] and of(2) == [" --set seed=2"] and of(2, 1, 3) == [" --repeat 3"]
+    assert of(1, 2, 5, 6, 7, 9) == [
+        " --repeat 2", " --set seed=5 --repeat 3", " --set seed=9",
+    ]  # fmt: skip
+
+
+def test_a_path_in_one_line(tmp_path: Path) -> None:
+    run = of_one(tmp_path)
+    # 8 Mbit/s x 20 ms are 20,000 B.
+    assert path_line([run]) == "8 Mbit/s, base RTT 20 ms, fifo queue of 10 KiB (0.512 BDP)"
+
+
+def test_models_are_drawn_beside_what_was_measured(tmp_path: Path) -> None:
+    document = {"name": "m", "duration": "2s", "path": {"rate": "8mbit", "rtt": "20ms"},
+                "flow": [{"cc": "bbr1"}, {"cc": "cubic"}]}  # fmt: skip
+    plan = resolve(make_scenario(document))
+    rows = samples(0, [MB // 2, MB]) + samples(1, [MB // 4, MB // 2])
+    flows = [flow(0, cc="bbr1"), flow(1, cc="cubic")]
+    view = recorded(tmp_path, plan=json.loads(json.dumps(plan)), flows=flows, flow_samples=rows,
+                    queue_samples=queue([0, 1000]), metadata={"seed": 1},
+                    scenario=tomli_w.dumps(document))  # fmt: skip
+    found = compare(Group("g", [read_run(view.recording)]))
+    assert found is not None and found.ccs == ["bbr1", "cubic"]
+    first = found.rows[0]
+    assert first["shares"] == {"bbr1": pytest.approx(0.5), "cubic": pytest.approx(0.25)}
+    assert first["queue_bytes"] == 500 and first["measured"]
+    assert first["jain"] == pytest.approx(9 / 10)
+    points = found.plot.traces[0]
+    assert points.x == pytest.approx([0.5]) and points.y.tolist() == [0]
+    model = found.plot.traces[2]
+    assert model.y[:2] == pytest.approx([-0.35, 0.35]) and np.isnan(model.y[2])
+    assert found.rows[1]["shares"]["bbr1"] == pytest.approx(model.x[0])
+
+
+def test_static_boxes_and_heat_maps_stand_where_they_belong() -> None:
+    low = Box("a", "#111111", 1, 2, 3, 4, 5, points=np.array([2.0, 4.0]))
+    axes = static(plot(boxes=[low, low])).axes[0]
+    assert axes.get_ylim() == (1.5, -0.5)
+    # The median of the second box is a vertical line in its row.
+    medians = [line for line in axes.lines if set(line.get_xdata()) == {3}]
+    assert [np.mean(line.get_ydata()) for line in medians] == pytest.approx([0, 1])
+    points = [line for line in axes.lines if line.get_marker() == "."]
+    assert points[0].get_xdata().tolist() == [2, 4]
+    assert points[0].get_ydata() == pytest.approx([-0.1, -0.05])
+    upright = Box("a", "#111111", 1, 2, 3, 4, 5, at=7.0, width=2.0)
+    axes = static(plot(boxes=[upright])).axes[0]
+    (median,) = [line for line in axes.lines if list(line.get_ydata()) == [3, 3]]
+    assert np.mean(median.get_xdata()) == 7 and np.ptp(median.get_xdata()) == 2
+    heat = Heat(np.array([[0.0, 4.0], [1.9, 2.1]]), ("a", "b"), ("c", "d"), "h")
+    axes = static(plot(heat=heat)).axes[0]
+    # White on what is dark: below the middle of 0 and 4.
+    assert [(text.get_text(), text.get_color()) for text in axes.texts] == [
+        ("0", "white"), ("4", "black"), ("1.9", "white"), ("2.1", "black"),
+    ]  # fmt: skip
+    assert axes.images[0].get_clim() == (0, 4)
+    for lines, columns, is_shown in ((10, 15, True), (11, 14, False)):
+        labels = ("a",) * columns, ("b",) * lines
+        large = Heat(np.ones((lines, columns)), *labels, "h")
+        assert bool(static(plot(heat=large)).axes[0].texts) == is_shown
+
+
+def test_long_ticks_are_turned_and_none_stands_at_zero_of_a_logarithm() -> None:
+    def turned(letters: int) -> float:
+        made = plot(trace(), x_ticks=((0, ""), (1, "x" * letters)))
+        return float(static(made).axes[0].get_xticklabels()[1].get_rotation())
+
+    assert (turned(40), turned(41)) == (0, 45)
+    ticks = ((0.0, "0"), (1.0, "1"))
+    assert static(plot(trace(), x_ticks=ticks, log_x=10)).axes[0].get_xticks().tolist() == [1]
+    assert static(plot(trace(), x_ticks=ticks)).axes[0].get_xticks().tolist() == [0, 1]
+
+
+def test_a_box_shows_its_points_up_to_two_hundred(tmp_path: Path) -> None:
+    def shown(flows: int) -> int:
+        rows = [row for n in range(flows) for row in samples(n, [0, MB])]
+        run = of_one(tmp_path / str(flows), flows=[flow(n) for n in range(flows)],
+                     flow_samples=rows, queue_samples=queue([10, 20]))  # fmt: skip
+        plots = {one.key: one for one in box_plots([Group("g", [run])])}
+        assert plots["queue_box"].boxes[0].points.size == 0  # samples are no points
+        return plots["goodput_box"].boxes[0].points.size
+
+    assert (shown(200), shown(201)) == (200, 0)
+
+
+def warned(*warnings: str) -> Any:
+    run = SimpleNamespace(warnings=list(warnings), ccs=["x"])
+    run.mark = ", ".join(dict.fromkeys(text.split()[0].rstrip(":").upper() for text in warnings))
+    return run
+
+
+def test_a_group_says_how_many_runs_are_not_to_be_trusted() -> None:
+    fine = Group("g", [warned()])
+    assert (fine.count, fine.mark, fine.alarm) == ("n = 1 run", "", "")
+    bad = Group("g", [warned("unhealthy: a"), warned(), warned("unhealthy: b", "interrupted")])
+    assert bad.mark == "1 UNHEALTHY, 1 UNHEALTHY, INTERRUPTED"
+    assert bad.alarm == "g: 2 of 3: unhealthy: a; unhealthy: b; interrupted"
+
+
+def test_facts_of_a_group_say_what_ran(tmp_path: Path) -> None:
+    runs = [of_one(tmp_path / str(seed), flows=[flow(0), flow(1), flow(2, cc="cubic")],
+                   metadata={"seed": seed, "kernel": "6.1", "health": {"load": 3, "problems": []}})
+            for seed in (4, 5)]  # fmt: skip
+    found = dict(facts(Group("g", runs)))
+    assert found["flows"] == "2 x bbr3, 1 x cubic" and found["duration"] == "10 s"
+    assert found["seeds"] == "4, 5" and found["commit"] == "not recorded"
+    assert (
+        found["kernel"] == "6.1" and found["the instrument's own figures, first run"] == "load: 3"
+    )
+    assert found["warm-up, left out of metrics"] == "0 ns"
+
+
+def test_a_headline_has_five_figures_and_shares(tmp_path: Path) -> None:
+    rows = samples(0, [MB // 2, MB]) + samples(1, [MB // 4, MB // 2])
+    run = of_one(tmp_path, flows=[flow(0), flow(1, cc="cubic")], flow_samples=rows,
+                 queue_samples=queue([0, 10_000], sent_bytes=[0, MB]))  # fmt: skip
+    found = headline(Group("g", [run]))
+    figures = {one.name: (one.cell.mean, one.unit) for one in found.figures}
+    assert figures["Utilisation"] == (pytest.approx(50), "%")
+    assert figures["Fairness (Jain)"] == (pytest.approx(0.9), "")
+    assert figures["Queueing delay, median"] == (pytest.approx(0.25), "RTTmin")
+    assert {one.name: one.cell.mean for one in found.shares} == {
+        "bbr3": pytest.approx(2 / 3), "cubic": pytest.approx(1 / 3),
+    }  # fmt: skip
+    assert found.shares[1].colour == style.cc_colour("cubic") and found.error == ""
+
+
+def test_a_trace_of_opportunities_is_drawn_as_means_of_windows(tmp_path: Path) -> None:
+    # A packet of 1514 B each 10 ms: 1.2112 Mbit/s.
+    file = tmp_path / "trace"
+    file.write_text("".join(f"{10 * n}\n" for n in range(1, 101)))
+    known = {"path": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    links = of_a_link(rate_trace=known)["links"]
+    plots = drawn(of_one(tmp_path, plan={"links": links}))
+    rate = plots["throughput"].traces[-1]
+    assert rate.shape == "before" and rate.x[0] == 1 and rate.x.size == 10
+    # What may leave at the very end of a window counts in the next.
+    assert rate.y == pytest.approx([0.99 * 1.2112, *[1.2112] * 9])

@@ -112,6 +112,11 @@ def test_convergence_needs_the_threshold_to_hold_to_the_end_for_so_long(tmp_path
     assert convergence_time_s(view, 0.8, hold_s=4) == pytest.approx(0)
     # By default 5 s, and this run has 4.
     assert convergence_time_s(view, 0.8) is None
+    # Windows before the last start do not count, however fair they were.
+    even = samples(0, one) + samples(1, [0, 0, MB, 2 * MB])
+    late = recorded(tmp_path / "late", flows=[flow(0), flow(1, start_us=2 * MB)], flow_samples=even)
+    assert convergence_time_s(late, 0.9, hold_s=2) == 0
+    assert convergence_time_s(late, 0.9, hold_s=2.1) is None
 
 
 def test_variation_is_of_whole_windows_in_which_a_flow_was_active(tmp_path: Path) -> None:
@@ -125,6 +130,10 @@ def test_variation_is_of_whole_windows_in_which_a_flow_was_active(tmp_path: Path
     one = [flow(0, start_us=3_000_000, completion_us=4_000_000)]
     view = recorded(tmp_path / "one", flows=one, flow_samples=rows[:5])
     assert np.isnan(coefficient_of_variation(view)).all()
+    two = [flow(0, start_us=2_000_000, completion_us=4_000_000)]
+    view = recorded(tmp_path / "two", flows=two, flow_samples=rows[:5])
+    # 1 and 3 MB: mean 2, standard deviation (n - 1) sqrt(2).
+    assert coefficient_of_variation(view) == pytest.approx([math.sqrt(2) / 2])
 
 
 def test_the_share_of_a_link_is_goodput_over_what_it_could_carry(tmp_path: Path) -> None:
