@@ -117,7 +117,11 @@ _RETRIES = pytest.StashKey[int]()
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """What took most processor time, what was skipped and why, what was tried again."""
+    """What took most processor time, what was skipped and why, what was tried again: of the runs of
+    `make test`, and of others that ask for it."""
+    file = config.getoption("--summary-file")
+    if file is None:
+        return
     reports = [report for kind in terminalreporter.stats.values() for report in kind]
     costs = {
         report.nodeid: dict(report.user_properties).get(_CPU, 0.0)
@@ -136,11 +140,10 @@ def pytest_terminal_summary(
     lines += [f"{count:5} {reason}" for reason, count in skipped.most_common()]
     for line in lines:
         terminalreporter.write_line(line)
-    if file := config.getoption("--summary-file"):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        rows = [f"{cpu_s},{name}" for name, cpu_s in dearest]
-        file.with_suffix(".csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    rows = [f"{cpu_s},{name}" for name, cpu_s in dearest]
+    file.with_suffix(".csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)

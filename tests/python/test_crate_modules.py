@@ -30,6 +30,7 @@ def modules_of(source: Path) -> dict[Module, Path]:
 def paths_of(text: str) -> Iterator[list[str]]:
     """The paths that a file names: those of its `use` items, and others from `crate` or `super`."""
     code = re.sub(r"//[^\n]*", "", text).partition("#[cfg(test)]\nmod tests {")[0]
+    code = re.sub(r"\bpub\(in [\w:]+\)", "", code)  # visibility is no import
     for tree in USE.findall(code):
         yield from branches(tree)
     for path in re.findall(r"\b(?:crate|super)(?:::\w+)+", USE.sub("", code)):

@@ -7,6 +7,7 @@ mod aggregation;
 mod buffer;
 mod closing;
 mod compression;
+mod config;
 mod delayed_ack;
 mod ecn_echo;
 mod reader;
@@ -16,7 +17,6 @@ mod sacks;
 use fullpipe_plan::AckPolicy;
 
 use crate::packet::{Ack, Data, EcnFeedback};
-use crate::rules::Rules;
 
 use self::aggregation::Aggregation;
 use self::buffer::{Offer, ReceiveBuffer};
@@ -27,36 +27,11 @@ use self::ecn_echo::EcnEcho;
 use self::reader::Reader;
 use self::sacks::SackList;
 
+pub use self::config::ReceiverConfig;
 pub use self::reader_stalls::ReaderStalls;
 
 /// No timer runs.
 const NEVER_NS: u64 = u64::MAX;
-
-/// How a receiver is set up.
-#[derive(Clone, Debug)]
-pub struct ReceiverConfig {
-    /// Payload of a full packet.
-    pub mss_bytes: u32,
-    /// When it acknowledges.
-    pub ack_policy: AckPolicy,
-    /// What its kernel does.
-    pub rules: Rules,
-    /// Fixed window; `None`: autotuned.
-    pub window_bytes: Option<u64>,
-    /// Ceiling of autotuning.
-    pub rmem_max_bytes: u64,
-    /// SO_RCVLOWAT: the application reads when this much is queued.
-    pub rcvlowat_bytes: u32,
-    /// Processor time of a packet and its ACK. The application reads only if no other packet arrives in
-    /// this time.
-    pub work_ns: u64,
-    /// When the application stalls; `None`: never.
-    pub reader_stalls: Option<ReaderStalls>,
-    /// Packets that arrive within this time are processed together (GRO); 0: each alone.
-    pub aggregation_ns: u64,
-    /// How it reports ECN marks.
-    pub feedback: EcnFeedback,
-}
 
 /// One connection's receiving end.
 #[derive(Debug)]

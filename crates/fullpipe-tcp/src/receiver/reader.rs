@@ -1,8 +1,8 @@
 //! When the receiving application reads: at once, when its host is idle, or after a stall. Must never know
 //! what is read.
 
+use super::config::ReceiverConfig;
 use super::reader_stalls::ReaderStalls;
-use super::ReceiverConfig;
 
 /// It does not happen.
 const NEVER_NS: u64 = u64::MAX;

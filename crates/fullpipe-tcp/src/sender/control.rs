@@ -4,6 +4,7 @@ use fullpipe_cc::trace::CallLog;
 use fullpipe_cc::{flags, Ack, Conn, Controller, Ctl, Event, EventKind, INFINITE};
 use fullpipe_plan::{CcFacts, Pacing};
 
+use super::config::SenderConfig;
 use super::cwnd_use::CwndUse;
 use super::flight::{Flight, LostPacket};
 use super::peer::Peer;
@@ -13,7 +14,6 @@ use super::rtt::Rtt;
 use super::stream::Stream;
 use super::timers::NEVER_NS;
 use super::write_queue::WriteQueue;
-use super::SenderConfig;
 
 /// The parts of a sender of which few algorithms want to see something.
 pub(super) struct Details<'a> {

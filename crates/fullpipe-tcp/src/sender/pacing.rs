@@ -4,8 +4,8 @@
 
 use crate::skb::GSO_MAX_BYTES;
 
+use super::config::SenderConfig;
 use super::timers::NEVER_NS;
-use super::SenderConfig;
 
 /// Bursts may be larger at small RTTs: by gso_max at 0, and by half of that every 2^9 us (sysctl
 /// tcp_tso_rtt_log).

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::packet::{Burst, Data};
 
-use super::SenderConfig;
+use super::config::SenderConfig;
 
 /// Most packets that one write adds.
 const WRITE_PACKETS_MAX: u64 = u32::MAX as u64 / 2;

@@ -5,7 +5,7 @@ use fullpipe_plan::{CcFacts, Pacing, RateRestart};
 use crate::packet::EcnFeedback;
 use crate::rules::Rules;
 
-use super::SenderConfig;
+use super::config::SenderConfig;
 
 /// A sender without limits.
 pub(super) fn config() -> SenderConfig {

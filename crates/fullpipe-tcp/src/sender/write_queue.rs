@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use crate::skb::{BUFFER_BYTES, GSO_MAX_BYTES, HEADER_ROOM_BYTES, MAX_PAGES, PAGE_BYTES};
 
-use super::SenderConfig;
+use super::config::SenderConfig;
 
 /// SKB_DATA_ALIGN() of struct skb_shared_info and of struct sk_buff.
 const SHARED_INFO_BYTES: u64 = 320;

@@ -12,12 +12,10 @@ use crate::rules::Rules;
 
 use self::round_trip::RoundTrip;
 use self::unread::{Skb, Unread};
-use self::window::Window;
+use self::window::{Window, INITIAL_BYTES};
 
 pub(super) use self::window::Offer;
 
-/// Initial size (sysctl tcp_rmem[1]).
-const INITIAL_BYTES: u64 = 131_072;
 /// TCPOLEN_TSTAMP_ALIGNED.
 const TIMESTAMPS_BYTES: u64 = 12;
 /// Cushion of tcp_rcv_space_adjust() before 6.16.

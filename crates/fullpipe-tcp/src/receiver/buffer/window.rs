@@ -4,7 +4,9 @@
 use crate::rules::Rules;
 
 use super::unread::OVERHEAD_BYTES;
-use super::INITIAL_BYTES;
+
+/// Initial size (sysctl tcp_rmem[1]).
+pub(super) const INITIAL_BYTES: u64 = 131_072;
 
 /// tp->scaling_ratio: the part of memory that counts as window, in 256ths. Half until a packet arrived.
 const RATIO_UNIT: u64 = 256;
