@@ -583,8 +583,10 @@ CC_INLINE void bbr1_init(struct bbr1 *s, const struct bbr1_params *p, const stru
 CC_INLINE void bbr1_on_ack(struct bbr1 *s, const struct bbr1_params *p, const struct cc_conn *conn,
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
-	u32 app_limited = ack->is_app_limited || cc_bubble_holds(&s->bubble, conn, ack);
+	u32 app_limited;
 
+	cc_bubble_update(&s->bubble, conn);
+	app_limited = ack->is_app_limited || cc_bubble_holds(&s->bubble, ack);
 	bbr1_update_bw(s, p, conn, ack, app_limited);
 	bbr1_update_aggregation(s, p, conn, ack, ctl->cwnd);
 	if (s->mode == BBR1_PROBE_BW && bbr1_phase_is_over(s, p, conn, ack, ctl))

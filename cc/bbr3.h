@@ -138,23 +138,47 @@ CC_INLINE int bbr3_check_time_to_probe(struct bbr3 *s, const struct bbr3_params 
 	return 0;
 }
 
-CC_INLINE int bbr3_is_probe_done(struct bbr3 *s, const struct bbr3_params *p,
-				 const struct cc_conn *conn, const struct cc_ctl *ctl, u32 inflight)
+/* The last probe was too high, and this one has as much in flight again. */
+CC_INLINE int bbr3_is_probe_risky(const struct bbr3 *s, const struct bbr3_params *p, u32 inflight)
 {
-	if (s->prev_probe_too_high && inflight >= s->inflight_longterm &&
-	    !(p->proposals & BBR3_NO_PRECAUTION)) {
-		s->prev_probe_precautionary = 1;
-		return 1;
-	}
+	return s->prev_probe_too_high && inflight >= s->inflight_longterm &&
+	       !(p->proposals & BBR3_NO_PRECAUTION);
+}
+
+/* The draft's BBRIsTimeToGoDown(), without what it changes: bbr3_measure_full_bw_anew(). */
+CC_INLINE int bbr3_is_time_to_go_down(const struct bbr3 *s, const struct bbr3_params *p,
+				      const struct cc_conn *conn, u32 inflight)
+{
 	if (p->probe_up_inflight_gain)
 		return conn->now_us > s->cycle_stamp_us + s->min_rtt_us &&
 		       inflight >= bbr3_inflight(s, p, bbr3_max_bw(s), p->probe_up_inflight_gain);
-	if (conn->is_cwnd_full && ctl->cwnd >= s->inflight_longterm) {
-		bbr3_reset_full_bw(s); /* the bound, not the path, limits the rate */
-		s->full_bw = s->sample.bw;
-		return 0;
-	}
 	return s->full_bw_now;
+}
+
+/* Where the bound, not the path, limits the rate, a bandwidth that does not grow says nothing. */
+CC_INLINE void bbr3_measure_full_bw_anew(struct bbr3 *s, const struct bbr3_params *p,
+					 const struct cc_conn *conn, const struct cc_ctl *ctl)
+{
+	if (p->probe_up_inflight_gain || !conn->is_cwnd_full || ctl->cwnd < s->inflight_longterm)
+		return;
+	bbr3_reset_full_bw(s);
+	s->full_bw = s->sample.bw;
+}
+
+/* In UP: ends the probe as a precaution, or when the pipe is full. */
+CC_INLINE void bbr3_check_probe_up_done(struct bbr3 *s, const struct bbr3_params *p,
+					const struct cc_conn *conn, const struct cc_ctl *ctl,
+					u32 inflight)
+{
+	if (bbr3_is_probe_risky(s, p, inflight)) {
+		s->prev_probe_precautionary = 1;
+	} else {
+		bbr3_measure_full_bw_anew(s, p, conn, ctl);
+		if (!bbr3_is_time_to_go_down(s, p, conn, inflight))
+			return;
+	}
+	s->prev_probe_too_high = 0;
+	bbr3_start_down(s, p, conn);
 }
 
 CC_INLINE void bbr3_update_cycle(struct bbr3 *s, const struct bbr3_params *p,
@@ -180,10 +204,7 @@ CC_INLINE void bbr3_update_cycle(struct bbr3 *s, const struct bbr3_params *p,
 		return;
 	inflight = bbr3_inflight_at_edt(s, conn, ack->prior_inflight);
 	if (s->phase == CC_PHASE_UP) {
-		if (bbr3_is_probe_done(s, p, conn, ctl, inflight)) {
-			s->prev_probe_too_high = 0;
-			bbr3_start_down(s, p, conn);
-		}
+		bbr3_check_probe_up_done(s, p, conn, ctl, inflight);
 	} else if (inflight <= bbr3_inflight_with_headroom(s, p) &&
 		   inflight <= bbr3_inflight(s, p, bbr3_max_bw(s), CC_ONE)) {
 		bbr3_start_cruise(s);
@@ -208,12 +229,18 @@ CC_INLINE void bbr3_check_probe_rtt_done(struct bbr3 *s, const struct bbr3_param
 	}
 }
 
+/* The draft's probe_rtt_expired, of which bbr3_update_min_rtt() moves the stamp. */
+CC_INLINE int bbr3_is_probe_rtt_expired(const struct bbr3 *s, const struct bbr3_params *p,
+					const struct cc_conn *conn)
+{
+	return conn->now_us > s->probe_rtt_min_stamp_us + p->probe_rtt_interval_us;
+}
+
 /* The two windows of RTT: one schedules ProbeRTT, the longer one is the model's. */
 CC_INLINE void bbr3_update_min_rtt(struct bbr3 *s, const struct bbr3_params *p,
 				   const struct cc_conn *conn, const struct cc_ack *ack,
-				   struct cc_ctl *ctl)
+				   int expired)
 {
-	int expired = conn->now_us > s->probe_rtt_min_stamp_us + p->probe_rtt_interval_us;
 	u32 rtt_us = (u32)ack->rtt_us;
 	int holds;
 
@@ -232,29 +259,45 @@ CC_INLINE void bbr3_update_min_rtt(struct bbr3 *s, const struct bbr3_params *p,
 		s->min_rtt_us = s->probe_rtt_min_us;
 		s->min_rtt_stamp_us = s->probe_rtt_min_stamp_us;
 	}
-	if (p->probe_rtt_duration_us && expired && !s->idle_restart &&
-	    s->phase != CC_PHASE_PROBE_RTT) {
-		bbr3_set_phase(s, CC_PHASE_PROBE_RTT);
-		bbr3_save_cwnd(s, ctl->cwnd);
-		s->probe_rtt_done_us = 0;
-		s->ack_phase = BBR3_ACKS_PROBE_STOPPING;
-		bbr3_start_round(s, conn);
-	}
-	if (s->phase == CC_PHASE_PROBE_RTT) {
-		cc_bubble_extend(&s->bubble, conn);
-		if (!s->probe_rtt_done_us) {
-			if (conn->inflight <= bbr3_probe_rtt_cwnd(s, p)) {
-				s->probe_rtt_done_us = conn->now_us + p->probe_rtt_duration_us;
-				s->probe_rtt_round_done = 0;
-				bbr3_start_round(s, conn);
-			}
-		} else {
-			if (s->round_start)
-				s->probe_rtt_round_done = 1;
-			if (s->probe_rtt_round_done)
-				bbr3_check_probe_rtt_done(s, p, conn, ctl);
+}
+
+CC_INLINE void bbr3_enter_probe_rtt(struct bbr3 *s, const struct cc_conn *conn,
+				    const struct cc_ctl *ctl)
+{
+	bbr3_set_phase(s, CC_PHASE_PROBE_RTT);
+	bbr3_save_cwnd(s, ctl->cwnd);
+	s->probe_rtt_done_us = 0;
+	s->ack_phase = BBR3_ACKS_PROBE_STOPPING;
+	bbr3_start_round(s, conn);
+}
+
+CC_INLINE void bbr3_handle_probe_rtt(struct bbr3 *s, const struct bbr3_params *p,
+				     const struct cc_conn *conn, struct cc_ctl *ctl)
+{
+	cc_bubble_extend(&s->bubble, conn);
+	if (!s->probe_rtt_done_us) {
+		if (conn->inflight <= bbr3_probe_rtt_cwnd(s, p)) {
+			s->probe_rtt_done_us = conn->now_us + p->probe_rtt_duration_us;
+			s->probe_rtt_round_done = 0;
+			bbr3_start_round(s, conn);
 		}
+		return;
 	}
+	if (s->round_start)
+		s->probe_rtt_round_done = 1;
+	if (s->probe_rtt_round_done)
+		bbr3_check_probe_rtt_done(s, p, conn, ctl);
+}
+
+CC_INLINE void bbr3_check_probe_rtt(struct bbr3 *s, const struct bbr3_params *p,
+				    const struct cc_conn *conn, const struct cc_ack *ack,
+				    int expired, struct cc_ctl *ctl)
+{
+	if (p->probe_rtt_duration_us && expired && !s->idle_restart &&
+	    s->phase != CC_PHASE_PROBE_RTT)
+		bbr3_enter_probe_rtt(s, conn, ctl);
+	if (s->phase == CC_PHASE_PROBE_RTT)
+		bbr3_handle_probe_rtt(s, p, conn, ctl);
 	if (ack->delivered > 0)
 		s->idle_restart = 0;
 }
@@ -354,6 +397,8 @@ CC_INLINE void bbr3_init(struct bbr3 *s, const struct bbr3_params *p, const stru
 CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const struct cc_conn *conn,
 			   const struct cc_ack *ack, struct cc_ctl *ctl)
 {
+	int expired;
+
 	s->mss_bytes = conn->mss_bytes;
 	bbr3_take_sample(s, conn, ack);
 	CC_STEP();
@@ -388,7 +433,9 @@ CC_INLINE void bbr3_on_ack(struct bbr3 *s, const struct bbr3_params *p, const st
 	CC_STEP();
 	bbr3_update_cycle(s, p, conn, ack, ctl);
 	CC_STEP();
-	bbr3_update_min_rtt(s, p, conn, ack, ctl);
+	expired = bbr3_is_probe_rtt_expired(s, p, conn);
+	bbr3_update_min_rtt(s, p, conn, ack, expired);
+	bbr3_check_probe_rtt(s, p, conn, ack, expired, ctl);
 	CC_STEP();
 	if (s->sample.teaches || !s->settled) {
 		bbr3_set_gains(s, p);

@@ -35,18 +35,25 @@ CC_INLINE void cc_bubble_extend(struct cc_bubble *bubble, const struct cc_conn *
 	bubble->is_known = 1;
 }
 
-/* Was the newest packet that this ACK acknowledges sent in the bubble? */
-CC_INLINE int cc_bubble_holds(struct cc_bubble *bubble, const struct cc_conn *conn,
-			      const struct cc_ack *ack)
+/* The bubble lies so far back that the counters could wrap onto it. */
+CC_INLINE int cc_bubble_is_forgotten(const struct cc_bubble *bubble, const struct cc_conn *conn)
 {
-	if (!bubble->is_known)
-		return 0;
-	if (conn->delivered - bubble->until - 1 < CC_BUBBLE_FORGOTTEN ||
-	    cc_bubble_is_open(bubble, conn))
-		return !cc_before(ack->prior_delivered, bubble->from) &&
-		       !cc_after(ack->prior_delivered, bubble->until);
-	bubble->is_known = 0;
-	return 0;
+	return conn->delivered - bubble->until - 1 >= CC_BUBBLE_FORGOTTEN &&
+	       !cc_bubble_is_open(bubble, conn);
+}
+
+/* With every ACK, before cc_bubble_holds(). */
+CC_INLINE void cc_bubble_update(struct cc_bubble *bubble, const struct cc_conn *conn)
+{
+	if (cc_bubble_is_forgotten(bubble, conn))
+		bubble->is_known = 0;
+}
+
+/* Was the newest packet that this ACK acknowledges sent in the bubble? */
+CC_INLINE int cc_bubble_holds(const struct cc_bubble *bubble, const struct cc_ack *ack)
+{
+	return bubble->is_known && !cc_before(ack->prior_delivered, bubble->from) &&
+	       !cc_after(ack->prior_delivered, bubble->until);
 }
 
 #endif

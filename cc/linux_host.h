@@ -193,7 +193,10 @@ CC_INLINE void linux_on_ack(struct linux_socket *s, const struct cc_conn *conn,
 
 	if (ops->cong_control) {
 #ifdef LINUX_CONG_CONTROL
-		struct rate_sample rs = {
+		struct rate_sample rs;
+
+		cc_bubble_update(&s->bubble, conn);
+		rs = (struct rate_sample){
 		    .prior_mstamp = LINUX_STAMP(ack->prior_us),
 		    .prior_delivered = ack->prior_delivered,
 		    .prior_delivered_ce = ack->prior_delivered_ce,
@@ -210,7 +213,7 @@ CC_INLINE void linux_on_ack(struct linux_socket *s, const struct cc_conn *conn,
 		    .acked_sacked = ack->acked_sacked,
 		    .prior_in_flight = ack->prior_inflight,
 		    .last_end_seq = ack->last_end_seq,
-		    .is_app_limited = ack->is_app_limited || cc_bubble_holds(&s->bubble, conn, ack),
+		    .is_app_limited = ack->is_app_limited || cc_bubble_holds(&s->bubble, ack),
 		    .is_retrans = ack->is_retrans,
 		    .is_ack_delayed = ack->is_ack_delayed,
 		    .is_acking_tlp_retrans_seq = ack->is_probe_answer,

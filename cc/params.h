@@ -6,7 +6,7 @@
  *   P(name, default, min, max, scale, "unit", "what 0 means", "source", "meaning")
  * Every parameter is a u32. `scale` is what 1.0 of the unit is stored as: 1 for counts and
  * microseconds, CC_ONE for gains. A unit "one of a, b, c" gives the values 0, 1, 2 names. From the
- * list come the struct (here) and the table that `fullpipe cc show` prints (registry.c), so neither
+ * list come the struct (here) and the table that `fullpipe cc show` prints (table.h), so neither
  * can drift from the other. Defaults are the values of the set that has the algorithm's own name.
  */
 #ifndef FULLPIPE_CC_PARAMS_H

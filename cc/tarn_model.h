@@ -199,11 +199,8 @@ CC_INLINE void tarn_take_drained_rtt(struct tarn *s, const struct cc_conn *conn,
 }
 
 /* What of an RTT counts for the least one, while packets are missing and for the first two. */
-CC_INLINE u32 tarn_doubtful_rtt_us(struct tarn *s, u8 ca_state, u32 rtt_us)
+CC_INLINE u32 tarn_doubtful_rtt_us(const struct tarn *s, u8 ca_state, u32 rtt_us)
 {
-	/* The first packet of a connection overtakes others without a hole. */
-	if (!s->last_rtt_us[1])
-		s->min_rtt_us[0] = s->low_us = TARN_NONE;
 	/* By timestamps, in whole ms rounded down (Linux tcp_rtt_tsopt_us()), it may be of a
 	 * retransmission that is newer than the packet. */
 	if (ca_state != CC_OPEN && rtt_us % CC_USEC_PER_MSEC == 0)
@@ -219,6 +216,9 @@ CC_INLINE void tarn_take_rtt(struct tarn *s, const struct cc_conn *conn, u32 rtt
 	u8 ca_state = tarn_ca_state(s, conn);
 	u32 least_us = rtt_us;
 
+	/* The first packet of a connection overtakes others without a hole. */
+	if (!s->last_rtt_us[1])
+		s->min_rtt_us[0] = s->low_us = TARN_NONE;
 	if (ca_state != CC_OPEN || !s->last_rtt_us[1])
 		least_us = tarn_doubtful_rtt_us(s, ca_state, rtt_us);
 	s->last_rtt_us[1] = s->last_rtt_us[0];
