@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
-/* external.c - makes the table of native.h from one user's file. The compiler gets CC_SOURCE (the
- * file), CC_NAME (the algorithm) and CC_TITLE. Nothing protects the process that loads it: that is
- * a worker without rights (python/fullpipe/congestion/external/worker.py). */
+/* external.c - makes the tables of native.h and layout.h from one user's file. The compiler gets
+ * CC_SOURCE (the file), CC_NAME (the algorithm) and CC_TITLE. Nothing protects the process that
+ * loads it: that is a worker without rights (python/fullpipe/congestion/external/worker.py). */
+#include "layout.h"
 #include "native.h"
 #include "params.h"
 
 #include CC_SOURCE
 
 extern __attribute__((visibility("default"))) const struct cc_algorithm cc_external;
+extern __attribute__((visibility("default"))) const struct cc_layout cc_layout[];
 #define CC_CALL(call) call
 #include "table.h"
 
@@ -17,3 +19,4 @@ extern __attribute__((visibility("default"))) const struct cc_algorithm cc_exter
 DEFINE(CC_NAME)
 
 const struct cc_algorithm cc_external = ROW(CC_NAME, CC_TITLE);
+const struct cc_layout cc_layout[] = CC_LAYOUT_ROWS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /* native.c - makes the tables of native.h from registry.h. Nothing here knows an algorithm. */
 #include "native.h"
+#include "layout.h"
 #include "registry.h"
 
 #define CC_CALL(call) call
@@ -12,6 +13,9 @@ CC_ALGORITHMS(DEFINE)
 #define ROW(name, title, sources) CC_ROW(name, title, sources),
 const struct cc_algorithm cc_algorithms[] = {CC_ALGORITHMS(ROW)};
 const u32 cc_algorithm_count = sizeof(cc_algorithms) / sizeof(cc_algorithms[0]);
+
+extern const struct cc_layout cc_layout[];
+const struct cc_layout cc_layout[] = CC_LAYOUT_ROWS;
 
 #define OVERRIDE(param, value) {#param, value, 0},
 #define SET_ROW(name, algorithm, kernel_name, title, ...)                                          \

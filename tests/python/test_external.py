@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from fullpipe.base.installed import shipped
 from fullpipe.cli.app import app
 from fullpipe.congestion import external
 from fullpipe.congestion.controller import Controller, EventKind
-from fullpipe.congestion.external import contained
+from fullpipe.congestion.external import contained, native, preprocessing
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.sim import SimEngine
@@ -233,6 +234,24 @@ def test_a_file_for_an_earlier_version_runs_where_since_then_only_something_was_
     assert cc_set(str(path)).name == "mine"
     contract = (shipped("cc") / "cc.h").read_text()
     assert f"#define CC_CONTRACT_VERSION {external.CONTRACT_VERSION}\n" in contract
+
+
+def test_a_file_compiled_with_another_contract_is_refused_by_structure_and_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the comparison its code would write behind the end of the simulator's structure."""
+    other = tmp_path / "cc"
+    shutil.copytree(shipped("cc"), other)
+    header = other / "cc.h"
+    text = header.read_text()
+    assert text.count("\tu64 timer_us; ") == 1
+    header.write_text(text.replace("\tu64 timer_us; ", "\tu64 grown, timer_us; "))
+    for module in (native, preprocessing):
+        monkeypatch.setattr(
+            module, "shipped", lambda kind: other if kind == "cc" else shipped(kind)
+        )
+    with pytest.raises(UserError, match="field timer_us of struct cc_ctl has 8 bytes at offset 40"):
+        cc_set(str(works(tmp_path)))
 
 
 def test_python_knows_every_event_and_flag_of_the_contract() -> None:

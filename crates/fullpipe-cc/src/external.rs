@@ -3,11 +3,13 @@
 //! one may load them.
 
 use std::ffi::c_void;
+use std::fmt::Display;
 use std::path::Path;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::abi;
+use crate::layout;
 use crate::registry::{self, Algorithm};
 
 /// Why a shared object cannot be used.
@@ -25,27 +27,39 @@ pub struct Loaded {
 }
 
 /// Loads a shared object that was compiled with this build's cc/external.c, and registers it as `name`,
-/// which must be unique. Its code runs with all rights of this process.
+/// which must be unique. One that was compiled with other structures is refused. Its code runs with all
+/// rights of this process.
 pub fn load(path: &Path, name: &str) -> Result<Loaded, LoadError> {
-    let failed = |error| LoadError(format!("{}: {error}", path.display()));
-    // SAFETY: none; the caller has confined the process (see above). The symbol is a row of the table.
-    let raw = unsafe {
-        let library = Library::open(Some(path), RTLD_NOW | RTLD_LOCAL).map_err(failed)?;
-        let raw = *library
-            .get::<*const abi::Algorithm>(b"cc_external")
-            .map_err(failed)?;
-        std::mem::forget(library); // its code may be called as long as the program lives
-        &*raw
-    };
+    let failed = |error: &dyn Display| LoadError(format!("{}: {error}", path.display()));
+    // SAFETY: its initialisers run with this process's rights, which the caller has restricted.
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+    let library = library.map_err(|error| failed(&error))?;
+    check_layout(&library).map_err(|error| failed(&error))?;
+    // SAFETY: cc/external.c defines a row of the table by that name, whose layout is this crate's.
+    let raw = unsafe { library.get::<*const abi::Algorithm>(b"cc_external") };
+    let raw: *const abi::Algorithm = *raw.map_err(|error| failed(&error))?;
+    std::mem::forget(library); // its code may be called as long as the program lives
+                               // SAFETY: a constant of the library, which stays loaded.
+    let raw = unsafe { &*raw };
     let algorithm = registry::algorithm(name)
         .unwrap_or_else(|| registry::add(registry::read_algorithm(raw, Some(name.to_owned()))));
     let base = base_of(std::ptr::from_ref(raw).cast());
     Ok(Loaded { algorithm, base })
 }
 
+/// Compares the library's structures with this crate's.
+fn check_layout(library: &Library) -> Result<(), String> {
+    let differs = |how: &str| format!("was compiled with another cc.h than this program's: {how}");
+    // SAFETY: cc/external.c defines the table by that name.
+    let table = unsafe { library.get::<*const abi::LayoutRow>(b"cc_layout") };
+    let table = table.map_err(|_| differs("it has no table of its structures (cc_layout)"))?;
+    // SAFETY: the table of cc/layout.h ends with a null row; its names are literals.
+    unsafe { layout::check(*table) }.map_err(|difference| differs(&difference))
+}
+
 /// Where the object that holds an address begins; 0 if none does.
 fn base_of(address: *const c_void) -> usize {
-    // SAFETY: it fills the structure.
+    // SAFETY: zeros are a valid Dl_info, which dladdr fills; it reads nothing at the address.
     unsafe {
         let mut found: libc::Dl_info = std::mem::zeroed();
         if libc::dladdr(address, &mut found) == 0 {

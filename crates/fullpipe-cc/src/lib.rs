@@ -3,12 +3,15 @@
 //! [`algorithms`] and [`sets`] list what is built in; a [`Controller`] is one connection's instance.
 //! This crate must not know what carries the packets.
 
+#![warn(clippy::undocumented_unsafe_blocks)]
+
 mod abi;
 mod controller;
 mod dynamic;
 #[cfg(feature = "external")]
 pub mod external;
 pub mod flags;
+mod layout;
 mod native;
 mod registry;
 pub mod replay;

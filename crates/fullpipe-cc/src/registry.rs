@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::abi;
 use crate::dynamic::Maker;
+use crate::layout;
 
 /// One constant of an algorithm.
 #[derive(Clone, Debug, Serialize)]
@@ -152,7 +153,8 @@ impl Algorithm {
     }
 }
 
-/// All algorithms, in the registry's order.
+/// All algorithms, in the registry's order. Panics if the C code was compiled with other structures than
+/// this crate's, and names the first that differs.
 pub fn algorithms() -> &'static [Algorithm] {
     static ALL: OnceLock<Vec<Algorithm>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -264,6 +266,7 @@ impl Phase {
 }
 
 fn raw_algorithms() -> &'static [abi::Algorithm] {
+    layout::check_native();
     // SAFETY: native.c defines an array of exactly that many immutable elements.
     unsafe {
         std::slice::from_raw_parts(
@@ -274,6 +277,7 @@ fn raw_algorithms() -> &'static [abi::Algorithm] {
 }
 
 fn raw_sets() -> &'static [abi::Set] {
+    layout::check_native();
     // SAFETY: native.c defines an array of exactly that many immutable elements.
     unsafe { std::slice::from_raw_parts(abi::cc_sets.as_ptr(), abi::cc_set_count as usize) }
 }
@@ -304,7 +308,7 @@ pub(crate) fn read_algorithm(raw: &'static abi::Algorithm, name: Option<String>)
                 zero: text(param.zero),
                 source: text(param.source),
                 meaning: text(param.meaning),
-                default: param.default,
+                default: param.dflt,
                 min: param.min,
                 max: param.max,
                 scale: param.scale,
@@ -322,6 +326,7 @@ fn read_variable(raw: &abi::StateInfo) -> Variable {
 pub(crate) fn info_variables() -> &'static [Variable] {
     static ALL: OnceLock<Vec<Variable>> = OnceLock::new();
     ALL.get_or_init(|| {
+        layout::check_native();
         // SAFETY: native.c defines an array of exactly that many immutable elements.
         let raw = unsafe {
             std::slice::from_raw_parts(

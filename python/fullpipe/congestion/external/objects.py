@@ -23,8 +23,8 @@ _SECTIONS = re.compile(
     r"|\.(text|rodata|data|bss|tdata|tbss)(\..*)?|\.(comment|symtab|symtab_shndx|strtab|shstrtab"
     r"|eh_frame|group|llvm_addrsig)|\.(note|debug)[._].*|\.rela?\..*"
 )
-#: The one symbol that a native object offers (external.c).
-_OFFERED = "cc_external"
+#: The symbols that a native object offers (external.c).
+_OFFERED = ("cc_external", "cc_layout")
 _BPF_SECTIONS = re.compile(
     r"|\.text|struct_ops|\.struct_ops\.link|\.maps|license|\.(rodata|data|bss)(\..*)?"
     r"|\.BTF(\.ext)?|\.(symtab|strtab|shstrtab|llvm_addrsig)|\.debug_.*|\.rela?[.\w]*"
@@ -71,7 +71,7 @@ def check_native(source: Source, file: Path, place_of: Callable[[str], str | Non
                         "in the kernel too"
                     )
                 continue
-            if not is_local and name != _OFFERED and _is_seen(symbol, name):
+            if not is_local and name not in _OFFERED and _is_seen(symbol, name):
                 raise UserError(f"{where(name)}: {name} would replace a function of its host")
             # kernel_files.py judges the variables of a kernel's file.
             if not source.is_kernels and _is_shared(elf, symbol):
