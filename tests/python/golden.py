@@ -65,12 +65,16 @@ def changes(before: Digests, after: Digests) -> str:
     """What became of each run, in some thirty lines at most; empty where nothing changed."""
     same = [name for name in before if name in after]
     plans = [name for name in same if before[name].plan != after[name].plan]
-    results = [name for name in same if _of_result(before[name]) != _of_result(after[name])]
+    changed = [name for name in same if _of_result(before[name]) != _of_result(after[name])]
+    by_engine = [name for name in changed if name not in plans]
+    by_plan = [name for name in changed if name in plans]
+    results = by_engine + by_plan
     parts = [
         _listed("runs that the file lacks", [name for name in after if name not in before]),
         _listed("runs that are no more", [name for name in before if name not in after]),
-        _listed("plans that the front end resolves otherwise (not the engine's doing)", plans),
-        _listed("results that changed", results),
+        _listed("results that changed though their plans did not", by_engine),
+        _listed("plans that the front end resolves otherwise", plans),
+        _listed("results that changed with their plans", by_plan),
     ]
     for name in results[:_TOLD]:
         parts += [f"  {name}: {line}" for line in _differences(before[name], after[name])]

@@ -27,6 +27,8 @@ Keys = dict[str, Any]
 
 #: Of more flows one figure is their sum.
 _LISTED_FLOWS = 4
+#: Tables that neither metrics nor figures read.
+_ONLY_HASHED = {"cc_samples", "traffic_samples", "page_objects"}
 #: Hexadecimal digits of a hash.
 _DIGITS = 10
 
@@ -57,6 +59,7 @@ def digest_of(scenario: Scenario, folder: Path) -> Digest:
     tables = {
         name: {title: _column(*column) for title, column in table.items()}
         for name, table in run.items()
+        if name not in _ONLY_HASHED
     }
     return Digest(
         plan=_plan_hash(plan, folder),

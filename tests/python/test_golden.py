@@ -32,7 +32,7 @@ BEFORE = Digest("p", {"flows": "a", "events": "b"}, "m", {"drops": 3, "events": 
 def test_a_run_that_changed_is_told_with_its_tables_and_figures() -> None:
     after = replace(BEFORE, tables={"flows": "c", "events": "b"}, figures={"marks": 1, "events": 9})
     told = changes({"one": BEFORE, "other": BEFORE}, {"one": after, "other": BEFORE})
-    assert "1 results that changed: one\n" in told
+    assert "1 results that changed though their plans did not: one\n" in told
     assert "  one: flows: drops 3 -> 0; events 100 -> 9; marks 0 -> 1\n" in told
     assert "make golden" in told and "front end" not in told
 
@@ -47,6 +47,13 @@ def test_a_plan_that_changed_is_told_apart_from_the_engine() -> None:
     told = changes({"one": BEFORE}, {"one": replace(BEFORE, plan="q")})
     assert "1 plans that the front end resolves otherwise" in told
     assert "results" not in told
+
+
+def test_a_result_that_changed_with_its_plan_is_told_apart_from_others() -> None:
+    after = replace(BEFORE, plan="q", tables={"flows": "c", "events": "b"})
+    told = changes({"one": BEFORE}, {"one": after})
+    assert "1 results that changed with their plans: one\n  one: flows: " in told
+    assert "though" not in told
 
 
 def test_metrics_that_changed_are_told_apart_from_tables() -> None:
