@@ -35,12 +35,55 @@ pub trait Parameters {
 
 /// A queue discipline. It keeps its limits, drops and marks itself, and reports every packet that it
 /// drops or marks to the outcome.
-pub(crate) trait Discipline<P> {
+///
+/// It hands packets out by [`Self::dequeue`], or keeps them until they have left: then it defines
+/// [`Self::choose`], [`Self::front`] and [`Self::leave`], which do not copy packets and keep bursts whole.
+pub(crate) trait Discipline<P: Packet> {
     type Params: Parameters;
 
     fn new(params: &Self::Params, environment: &Environment) -> Self;
     fn enqueue(&mut self, now_ns: u64, packet: P, outcome: &mut Outcome<P>);
-    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P>;
+
+    /// A burst of `count` packets ([`Packet::first_of_burst`]).
+    #[inline]
+    fn enqueue_burst(&mut self, now_ns: u64, burst: &P, count: u32, outcome: &mut Outcome<P>) {
+        let mut burst = *burst;
+        for others in (0..count).rev() {
+            self.enqueue(now_ns, burst.split_first(others), outcome);
+        }
+    }
+
+    /// Takes the packet that leaves now.
+    #[inline]
+    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+        if !self.choose(now_ns, &mut None, outcome) {
+            return None;
+        }
+        let (burst, is_followed) = self.front()?;
+        let packet = burst.first_of_burst(is_followed);
+        self.leave();
+        Some(packet)
+    }
+
+    /// Chooses the packet that leaves now, which a discipline that does not keep it moves to `taken`. False:
+    /// none leaves.
+    #[inline]
+    fn choose(&mut self, now_ns: u64, taken: &mut Option<P>, outcome: &mut Outcome<P>) -> bool {
+        *taken = self.dequeue(now_ns, outcome);
+        taken.is_some()
+    }
+
+    /// The burst whose first packet was chosen, and whether more of its packets follow. `None`: it was taken.
+    #[inline]
+    fn front(&self) -> Option<(&P, bool)> {
+        None
+    }
+
+    /// The chosen packet leaves. Returns its bytes on the wire. `None`: it was taken.
+    #[inline]
+    fn leave(&mut self) -> Option<u32> {
+        None
+    }
 
     /// When a packet of a queue that is not empty may leave.
     fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {

@@ -104,15 +104,6 @@ impl<P: Packet> Fifo<P> {
         taken as u32
     }
 
-    /// Adds a burst; drops the packets at its end that do not fit.
-    #[inline]
-    pub(crate) fn enqueue_burst(&mut self, burst: &P, count: u32, outcome: &mut Outcome<P>) {
-        let taken = self.push(burst, count);
-        if taken < count {
-            drop_last(burst, count, count - taken, outcome);
-        }
-    }
-
     #[inline(never)] // once a burst
     fn begin_next_burst(&mut self) {
         self.first = self.others.pop_front();
@@ -122,29 +113,6 @@ impl<P: Packet> Fifo<P> {
         self.first_bytes = next.packet.wire_bytes();
         self.other_packets -= u64::from(next.count);
         self.other_bytes -= u64::from(next.count) * u64::from(self.first_bytes);
-    }
-
-    /// The burst whose first packet leaves next, and whether more of its packets follow.
-    #[inline]
-    pub(crate) fn front(&self) -> Option<(&P, bool)> {
-        let first = self.first.as_ref()?;
-        Some((&first.packet, first.count + first.dropped > 1))
-    }
-
-    /// The first packet leaves; returns its bytes on the wire.
-    #[inline(always)] // after `front`, which has checked the same
-    pub(crate) fn leave(&mut self) -> u32 {
-        let Some(first) = &mut self.first else {
-            return 0;
-        };
-        let wire_bytes = self.first_bytes;
-        first.count -= 1;
-        if first.count == 0 {
-            self.begin_next_burst();
-        } else {
-            first.packet.skip_first_of_burst();
-        }
-        wire_bytes
     }
 }
 
@@ -162,12 +130,37 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         }
     }
 
+    /// Drops the packets at the burst's end that do not fit.
     #[inline]
-    fn dequeue(&mut self, _now_ns: u64, _outcome: &mut Outcome<P>) -> Option<P> {
-        let (burst, is_followed) = self.front()?;
-        let packet = burst.first_of_burst(is_followed);
-        self.leave();
-        Some(packet)
+    fn enqueue_burst(&mut self, _now_ns: u64, burst: &P, count: u32, outcome: &mut Outcome<P>) {
+        let taken = self.push(burst, count);
+        if taken < count {
+            drop_last(burst, count, count - taken, outcome);
+        }
+    }
+
+    #[inline]
+    fn choose(&mut self, _now_ns: u64, _taken: &mut Option<P>, _outcome: &mut Outcome<P>) -> bool {
+        !self.is_empty()
+    }
+
+    #[inline]
+    fn front(&self) -> Option<(&P, bool)> {
+        let first = self.first.as_ref()?;
+        Some((&first.packet, first.count + first.dropped > 1))
+    }
+
+    #[inline(always)] // after `front`, which has checked the same
+    fn leave(&mut self) -> Option<u32> {
+        let first = self.first.as_mut()?;
+        let wire_bytes = self.first_bytes;
+        first.count -= 1;
+        if first.count == 0 {
+            self.begin_next_burst();
+        } else {
+            first.packet.skip_first_of_burst();
+        }
+        Some(wire_bytes)
     }
 }
 

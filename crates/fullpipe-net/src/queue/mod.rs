@@ -85,9 +85,41 @@ macro_rules! registry {
             }
 
             #[inline(never)]
-            fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+            fn enqueue_burst(
+                &mut self,
+                now_ns: u64,
+                burst: &P,
+                count: u32,
+                outcome: &mut Outcome<P>,
+            ) {
                 match self {
-                    $(Self::$Name(queue) => queue.dequeue(now_ns, outcome),)+
+                    $(Self::$Name(queue) => queue.enqueue_burst(now_ns, burst, count, outcome),)+
+                }
+            }
+
+            #[inline(never)]
+            fn choose(
+                &mut self,
+                now_ns: u64,
+                taken: &mut Option<P>,
+                outcome: &mut Outcome<P>,
+            ) -> bool {
+                match self {
+                    $(Self::$Name(queue) => queue.choose(now_ns, taken, outcome),)+
+                }
+            }
+
+            #[inline(always)] // mostly there is nothing to do
+            fn front(&self) -> Option<(&P, bool)> {
+                match self {
+                    $(Self::$Name(queue) => queue.front(),)+
+                }
+            }
+
+            #[inline(always)]
+            fn leave(&mut self) -> Option<u32> {
+                match self {
+                    $(Self::$Name(queue) => queue.leave(),)+
                 }
             }
 
@@ -103,6 +135,8 @@ macro_rules! registry {
 registry! {
     /// First in, first out, tail drop (bfifo, pfifo).
     Fifo in fifo,
+    /// Common Applications Kept Enhanced (sch_cake).
+    Cake in cake,
     /// Per-flow fair queueing (sch_fq).
     Fq in fq,
     /// Controlled delay (sch_codel, RFC 8289).
@@ -111,8 +145,6 @@ registry! {
     FqCodel in fq_codel,
     /// Random early detection (sch_red).
     Red in red,
-    /// Common Applications Kept Enhanced (sch_cake).
-    Cake in cake,
     /// Proportional integral controller enhanced (sch_pie, RFC 8033).
     Pie in pie,
     /// Fair queueing with PIE in each queue (sch_fq_pie).
@@ -125,6 +157,16 @@ registry! {
     Prio in prio,
     /// Coupled dual queue for L4S (sch_dualpi2, RFC 9332).
     Dualpi2 in dualpi2,
+}
+
+/// A call of a discipline, inlined for a FIFO, as most queues are one.
+macro_rules! inline_fifo {
+    ($discipline:expr, $queue:ident => $call:expr) => {
+        match $discipline {
+            AnyDiscipline::Fifo($queue) => $call,
+            $queue => $call,
+        }
+    };
 }
 
 /// A queue at a bottleneck, as a plan describes it.
@@ -161,15 +203,30 @@ pub struct Counters {
     pub marked_packets: u64,
 }
 
+/// The counters, and what the bytes that wait follow from.
+#[derive(Debug, Default)]
+struct Totals {
+    counters: Counters,
+    offered_bytes: u64,
+    dropped_bytes: u64,
+}
+
+impl Totals {
+    #[inline]
+    fn add<P>(&mut self, outcome: &Outcome<P>) {
+        self.counters.dropped_packets += outcome.drops;
+        self.counters.marked_packets += outcome.marks;
+        self.dropped_bytes += outcome.dropped_bytes;
+    }
+}
+
 /// A queue at a bottleneck.
 #[derive(Debug)]
 pub struct Queue<P> {
     discipline: AnyDiscipline<P>,
-    counters: Counters,
-    offered_bytes: u64,
-    dropped_bytes: u64,
-    /// The packet that leaves next, of a discipline that hands it out before [`Queue::leave`].
-    chosen: Option<P>,
+    totals: Totals,
+    /// The packet that leaves next, of a discipline that does not keep it.
+    taken: Option<P>,
 }
 
 impl<P: Packet> Queue<P> {
@@ -185,26 +242,21 @@ impl<P: Packet> Queue<P> {
         };
         Self {
             discipline: AnyDiscipline::new(&qdisc.aqm, &environment),
-            counters: Counters::default(),
-            offered_bytes: 0,
-            dropped_bytes: 0,
-            chosen: None,
+            totals: Totals::default(),
+            taken: None,
         }
     }
 
     /// Offers a packet. Packets that are dropped for it, itself or others, are added to `dropped`.
     #[inline]
     pub fn enqueue(&mut self, now_ns: u64, packet: P, dropped: &mut Vec<P>) {
-        self.counters.offered_packets += 1;
-        self.offered_bytes += u64::from(packet.wire_bytes());
-        let mut outcome = Outcome::new(dropped);
-        match &mut self.discipline {
-            AnyDiscipline::Fifo(queue) => queue.enqueue(now_ns, packet, &mut outcome),
-            other => other.enqueue(now_ns, packet, &mut outcome),
-        }
-        self.counters.dropped_packets += outcome.drops;
-        self.counters.marked_packets += outcome.marks;
-        self.dropped_bytes += outcome.dropped_bytes;
+        self.totals.counters.offered_packets += 1;
+        self.totals.offered_bytes += u64::from(packet.wire_bytes());
+        inline_fifo!(&mut self.discipline, queue => {
+            let mut outcome = Outcome::new(dropped);
+            queue.enqueue(now_ns, packet, &mut outcome);
+            self.totals.add(&outcome);
+        });
     }
 
     /// Offers a burst of `count` packets ([`Packet::first_of_burst`]).
@@ -216,22 +268,13 @@ impl<P: Packet> Queue<P> {
         count: u32,
         dropped: &mut Vec<P>,
     ) {
-        self.counters.offered_packets += u64::from(count);
-        self.offered_bytes += u64::from(count) * u64::from(burst.wire_bytes());
-        let mut outcome = Outcome::new(dropped);
-        match &mut self.discipline {
-            AnyDiscipline::Fifo(queue) => queue.enqueue_burst(burst, count, &mut outcome),
-            AnyDiscipline::Cake(queue) => queue.enqueue_burst(now_ns, burst, count, &mut outcome),
-            other => {
-                let mut burst = *burst;
-                for others in (0..count).rev() {
-                    other.enqueue(now_ns, burst.split_first(others), &mut outcome);
-                }
-            }
-        }
-        self.counters.dropped_packets += outcome.drops;
-        self.counters.marked_packets += outcome.marks;
-        self.dropped_bytes += outcome.dropped_bytes;
+        self.totals.counters.offered_packets += u64::from(count);
+        self.totals.offered_bytes += u64::from(count) * u64::from(burst.wire_bytes());
+        inline_fifo!(&mut self.discipline, queue => {
+            let mut outcome = Outcome::new(dropped);
+            queue.enqueue_burst(now_ns, burst, count, &mut outcome);
+            self.totals.add(&outcome);
+        });
     }
 
     /// Takes the next packet. Packets that are dropped before it are added to `dropped`. `None`:
@@ -250,48 +293,28 @@ impl<P: Packet> Queue<P> {
     /// now. False: none does.
     #[inline(always)] // the compiler then joins the matches of the three steps
     pub(crate) fn choose(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
-        match &self.discipline {
-            AnyDiscipline::Fifo(queue) => !queue.is_empty(),
-            _ => self.choose_by_discipline(now_ns, dropped),
-        }
-    }
-
-    #[inline(never)]
-    fn choose_by_discipline(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
-        let mut outcome = Outcome::new(dropped);
-        let is_any = match &mut self.discipline {
-            AnyDiscipline::Cake(queue) => queue.choose(now_ns, &mut outcome),
-            other => {
-                self.chosen = other.dequeue(now_ns, &mut outcome);
-                self.chosen.is_some()
-            }
-        };
-        self.counters.dropped_packets += outcome.drops;
-        self.counters.marked_packets += outcome.marks;
-        self.dropped_bytes += outcome.dropped_bytes;
-        is_any
+        inline_fifo!(&mut self.discipline, queue => {
+            let mut outcome = Outcome::new(dropped);
+            let is_any = queue.choose(now_ns, &mut self.taken, &mut outcome);
+            self.totals.add(&outcome);
+            is_any
+        })
     }
 
     /// The second step: the burst whose first packet was chosen, and whether more of its packets follow.
     #[inline(always)]
     pub(crate) fn front(&self) -> Option<(&P, bool)> {
-        match &self.discipline {
-            AnyDiscipline::Fifo(queue) => queue.front(),
-            AnyDiscipline::Cake(queue) => queue.front(),
-            _ => self.chosen.as_ref().map(|packet| (packet, false)),
-        }
+        let taken = || self.taken.as_ref().map(|packet| (packet, false));
+        self.discipline.front().or_else(taken)
     }
 
     /// The third step: the chosen packet leaves. Returns its bytes on the wire.
     #[inline(always)]
     pub(crate) fn leave(&mut self) -> u32 {
-        let wire_bytes = match &mut self.discipline {
-            AnyDiscipline::Fifo(queue) => queue.leave(),
-            AnyDiscipline::Cake(queue) => queue.leave(),
-            _ => self.chosen.take().map_or(0, |packet| packet.wire_bytes()),
-        };
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += u64::from(wire_bytes);
+        let taken = || self.taken.take().map_or(0, |packet| packet.wire_bytes());
+        let wire_bytes = self.discipline.leave().unwrap_or_else(taken);
+        self.totals.counters.sent_packets += 1;
+        self.totals.counters.sent_bytes += u64::from(wire_bytes);
         wire_bytes
     }
 
@@ -308,26 +331,23 @@ impl<P: Packet> Queue<P> {
     /// Whether no packet waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        match &self.discipline {
-            AnyDiscipline::Fifo(queue) => queue.is_empty(),
-            _ => self.packets() == 0,
-        }
+        self.packets() == 0
     }
 
     /// Bytes waiting.
     pub fn bytes(&self) -> u64 {
-        self.offered_bytes - self.dropped_bytes - self.counters.sent_bytes
+        self.totals.offered_bytes - self.totals.dropped_bytes - self.totals.counters.sent_bytes
     }
 
     /// Packets waiting.
     #[inline]
     pub fn packets(&self) -> usize {
-        let left = self.counters.sent_packets + self.counters.dropped_packets;
-        (self.counters.offered_packets - left) as usize
+        let left = self.totals.counters.sent_packets + self.totals.counters.dropped_packets;
+        (self.totals.counters.offered_packets - left) as usize
     }
 
     /// Totals so far.
     pub fn counters(&self) -> Counters {
-        self.counters
+        self.totals.counters
     }
 }

@@ -356,25 +356,6 @@ impl<P: Packet> Cake<P> {
         tin.deficit -= i64::from(link_bytes);
     }
 
-    /// Queues a burst as one entry. If memory overflows, or the rate follows arrivals, each packet changes
-    /// the state for the next one, so the burst is split.
-    pub(crate) fn enqueue_burst(
-        &mut self,
-        now_ns: u64,
-        burst: &P,
-        count: u32,
-        outcome: &mut Outcome<P>,
-    ) {
-        let memory = self.memory + u64::from(burst.memory_bytes()) * u64::from(count);
-        if self.autorate.is_none() && memory <= self.memory_limit {
-            return self.admit(now_ns, *burst, count, outcome);
-        }
-        let mut burst = *burst;
-        for others in (0..count).rev() {
-            self.admit(now_ns, burst.split_first(others), 1, outcome);
-        }
-    }
-
     /// cake_enqueue(), of packets that all find the same state.
     #[inline]
     fn admit(&mut self, now_ns: u64, mut burst: P, count: u32, outcome: &mut Outcome<P>) {
@@ -412,46 +393,6 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// cake_dequeue(), up to the packet itself: whether one leaves now, which [`Self::front`] is and
-    /// [`Self::leave`] takes.
-    #[inline(never)]
-    pub(crate) fn choose(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> bool {
-        // Each call serves at most one queue whose state decays.
-        let mut may_decay = true;
-        'choose: loop {
-            if self.packets == 0 || self.options.shapes && self.ready_ns() > now_ns {
-                return false;
-            }
-            let Some(index) = self.choose_tin(now_ns) else {
-                return false;
-            };
-            loop {
-                let tin = &mut self.tins[index];
-                let Some(queue) = tin.next_queue(std::mem::take(&mut may_decay)) else {
-                    continue 'choose;
-                };
-                if tin.flows.at(queue).deficit <= 0 {
-                    tin.refill(queue, &mut self.rng);
-                    continue;
-                }
-                match self.serve(index, queue, now_ns, outcome) {
-                    Turn::Passes { mark } => {
-                        self.chosen = (index, queue);
-                        if mark {
-                            self.mark_chosen(outcome);
-                        }
-                        return true;
-                    }
-                    Turn::Spent => {}
-                    Turn::Empty => {
-                        self.tins[index].retire(queue, now_ns);
-                        continue 'choose;
-                    }
-                }
-            }
-        }
-    }
-
     /// Marks the chosen packet, which is split off its burst.
     #[inline(never)]
     fn mark_chosen(&mut self, outcome: &mut Outcome<P>) {
@@ -460,27 +401,6 @@ impl<P: Packet> Cake<P> {
         if let Some(packet) = &mut self.marked {
             outcome.mark(packet);
         }
-    }
-
-    /// The burst whose first packet was chosen, and whether more of its packets follow.
-    #[inline]
-    pub(crate) fn front(&self) -> Option<(&P, bool)> {
-        if let Some(packet) = &self.marked {
-            return Some((packet, false));
-        }
-        let (tin, queue) = self.chosen;
-        let waiting = self.slab.front(self.tins[tin].flows.list(queue))?;
-        Some((&waiting.burst, waiting.count > 1))
-    }
-
-    /// The chosen packet leaves; returns its bytes on the wire.
-    #[inline]
-    pub(crate) fn leave(&mut self) -> u32 {
-        if let Some(packet) = self.marked.take() {
-            return packet.wire_bytes();
-        }
-        let (tin, queue) = self.chosen;
-        self.drop_first(tin, queue)
     }
 }
 
@@ -536,14 +456,75 @@ impl<P: Packet> Discipline<P> for Cake<P> {
         self.admit(now_ns, packet, 1, outcome);
     }
 
-    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
-        if !self.choose(now_ns, outcome) {
-            return None;
+    /// Queues a burst as one entry. If memory overflows, or the rate follows arrivals, each packet changes
+    /// the state for the next one, so the burst is split.
+    fn enqueue_burst(&mut self, now_ns: u64, burst: &P, count: u32, outcome: &mut Outcome<P>) {
+        let memory = self.memory + u64::from(burst.memory_bytes()) * u64::from(count);
+        if self.autorate.is_none() && memory <= self.memory_limit {
+            return self.admit(now_ns, *burst, count, outcome);
         }
-        let (burst, is_followed) = self.front()?;
-        let packet = burst.first_of_burst(is_followed);
-        self.leave();
-        Some(packet)
+        let mut burst = *burst;
+        for others in (0..count).rev() {
+            self.admit(now_ns, burst.split_first(others), 1, outcome);
+        }
+    }
+
+    /// cake_dequeue(), up to the packet itself.
+    #[inline(never)]
+    fn choose(&mut self, now_ns: u64, _taken: &mut Option<P>, outcome: &mut Outcome<P>) -> bool {
+        // Each call serves at most one queue whose state decays.
+        let mut may_decay = true;
+        'choose: loop {
+            if self.packets == 0 || self.options.shapes && self.ready_ns() > now_ns {
+                return false;
+            }
+            let Some(index) = self.choose_tin(now_ns) else {
+                return false;
+            };
+            loop {
+                let tin = &mut self.tins[index];
+                let Some(queue) = tin.next_queue(std::mem::take(&mut may_decay)) else {
+                    continue 'choose;
+                };
+                if tin.flows.at(queue).deficit <= 0 {
+                    tin.refill(queue, &mut self.rng);
+                    continue;
+                }
+                match self.serve(index, queue, now_ns, outcome) {
+                    Turn::Passes { mark } => {
+                        self.chosen = (index, queue);
+                        if mark {
+                            self.mark_chosen(outcome);
+                        }
+                        return true;
+                    }
+                    Turn::Spent => {}
+                    Turn::Empty => {
+                        self.tins[index].retire(queue, now_ns);
+                        continue 'choose;
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn front(&self) -> Option<(&P, bool)> {
+        if let Some(packet) = &self.marked {
+            return Some((packet, false));
+        }
+        let (tin, queue) = self.chosen;
+        let waiting = self.slab.front(self.tins[tin].flows.list(queue))?;
+        Some((&waiting.burst, waiting.count > 1))
+    }
+
+    #[inline]
+    fn leave(&mut self) -> Option<u32> {
+        if let Some(packet) = self.marked.take() {
+            return Some(packet.wire_bytes());
+        }
+        let (tin, queue) = self.chosen;
+        Some(self.drop_first(tin, queue))
     }
 
     fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
