@@ -2,7 +2,9 @@
 /* algorithm.bpf.c - one algorithm for the kernel: its file, FP_SOURCE, in the glue. The compiler is
  * told FP_SOURCE and FP_ALGORITHM (build.sh; fullpipe for a file from outside). */
 #include "kernel.h"
+#include "../cc/cc_more.h"
 #include "../cc/params.h"
+#include "../cc/state.h"
 
 #include FP_SOURCE
 

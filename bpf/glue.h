@@ -20,7 +20,7 @@
  * - tp->app_limited cannot be written before 6.11: algorithms remember what they sent while they
  *   kept the pipe empty (cc/bbr1.h, cc/bbr3_model.h).
  * - No TCP_ECN_LOW: a path is never known to mark early, so BBRv3's ECN response stays off.
- * - No timer: CC_EVENT_TIMER waits for the next ACK or sending (cc/cc.h, CC_WANTS_TIMER).
+ * - No timer: CC_EVENT_TIMER waits for the next ACK or sending (cc/cc_more.h, CC_WANTS_TIMER).
  * - TSO bursts can be raised (min_tso_segs) but not lowered, and sk_pacing_shift is the host's.
  */
 #ifndef FULLPIPE_BPF_GLUE_H

@@ -27,6 +27,7 @@
 #define FULLPIPE_CC_BBR1_H
 
 #include "bubble.h"
+#include "cc_more.h"
 #include "minmax.h"
 #include "params.h"
 #include "state.h"

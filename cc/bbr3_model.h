@@ -7,7 +7,9 @@
 #define FULLPIPE_CC_BBR3_MODEL_H
 
 #include "bubble.h"
+#include "cc_more.h"
 #include "bbr3_params.h"
+#include "state.h"
 
 /* Bandwidth is in packets per us, times 2^24, as in Linux (BW_SCALE): 715 bit/s to 3 Tbit/s. */
 #define BBR3_BW_SHIFT 24

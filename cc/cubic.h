@@ -14,7 +14,7 @@
 #ifndef FULLPIPE_CC_CUBIC_H
 #define FULLPIPE_CC_CUBIC_H
 
-#include "cc.h"
+#include "cc_more.h"
 #include "fixed.h"
 #include "params.h"
 #include "start.h"

@@ -11,7 +11,7 @@
 #ifndef FULLPIPE_CC_DCTCP_H
 #define FULLPIPE_CC_DCTCP_H
 
-#include "cc.h"
+#include "cc_more.h"
 #include "params.h"
 #include "state.h"
 #include "window.h"

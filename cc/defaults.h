@@ -25,7 +25,7 @@
 #ifndef FULLPIPE_CC_DEFAULTS_H
 #define FULLPIPE_CC_DEFAULTS_H
 
-#include "cc.h"
+#include "cc_more.h"
 #include "recovery.h"
 
 #define CC_DEFAULT_TSO_SEGS 2u      /* Linux sysctl tcp_min_tso_segs */

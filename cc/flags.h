@@ -14,7 +14,7 @@
 #ifndef FULLPIPE_CC_FLAGS_H
 #define FULLPIPE_CC_FLAGS_H
 
-#include "cc.h"
+#include "cc_more.h"
 
 /* What NAME_FLAGS_IF may name. */
 #define CC_FLAGS_OPTIONAL (CC_WANTS_RTT | CC_WANTS_ACKS)

@@ -20,7 +20,8 @@
 #define FULLPIPE_CC_LINUX_HOST_H
 
 #include "bubble.h"
-#include "cc.h"
+#include "cc_more.h"
+#include "state.h"
 #include "linux_tcp.h"
 
 struct linux_socket {

@@ -3,7 +3,7 @@
 #ifndef FULLPIPE_CC_NATIVE_H
 #define FULLPIPE_CC_NATIVE_H
 
-#include "cc.h"
+#include "cc_more.h"
 #include "defaults.h"
 #include "ring.h"
 #include "state.h"

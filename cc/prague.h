@@ -20,7 +20,7 @@
 #ifndef FULLPIPE_CC_PRAGUE_H
 #define FULLPIPE_CC_PRAGUE_H
 
-#include "cc.h"
+#include "cc_more.h"
 #include "fixed.h"
 #include "params.h"
 #include "state.h"

@@ -12,7 +12,7 @@
 #ifndef FULLPIPE_CC_RECOVERY_H
 #define FULLPIPE_CC_RECOVERY_H
 
-#include "cc.h"
+#include "cc_more.h"
 
 struct cc_recovery {
 	u32 prior_cwnd; /* before the reduction */

@@ -11,7 +11,7 @@
 #ifndef FULLPIPE_CC_RENO_H
 #define FULLPIPE_CC_RENO_H
 
-#include "cc.h"
+#include "cc_more.h"
 #include "params.h"
 #include "start.h"
 #include "state.h"

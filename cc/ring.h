@@ -21,7 +21,7 @@
 #ifndef FULLPIPE_CC_RING_H
 #define FULLPIPE_CC_RING_H
 
-#include "cc.h"
+#include "cc_more.h"
 
 #define CC_RING_SLOTS 64u /* a power of two, so that an index can be masked for the verifier */
 #define CC_RING_STEPS 6   /* log2(CC_RING_SLOTS): a lookup's steps */

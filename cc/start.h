@@ -13,6 +13,7 @@
 #ifndef FULLPIPE_CC_START_H
 #define FULLPIPE_CC_START_H
 
+#include "cc_more.h"
 #include "start_hystartpp.h"
 #include "start_params.h"
 #include "start_rapid.h"

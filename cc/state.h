@@ -21,10 +21,41 @@
 
 #include "cc.h"
 
+/* A variable of unit "phase". */
+enum cc_phase {
+	CC_PHASE_NONE,
+	CC_PHASE_STARTUP,
+	CC_PHASE_DRAIN,
+	CC_PHASE_PROBE_RTT,
+	CC_PHASE_UP,
+	CC_PHASE_DOWN,
+	CC_PHASE_CRUISE,
+	CC_PHASE_REFILL,
+	CC_PHASE_SLOW_START,
+	CC_PHASE_AVOIDANCE,
+};
+
 #define CC_NONE (-0x7fffffffffffffffll - 1)
 
 /* A value that is missing where it equals `none`. */
 CC_INLINE s64 cc_unless(u64 value, u64 none) { return value == none ? CC_NONE : (s64)value; }
+
+/* What a file may fill instead of a list, with NAME_info(const struct NAME *, const struct
+ * NAME_params *, struct cc_info *): what `fullpipe cc import` writes does, and classes of Python.
+ * What is not set is 0 or CC_INFINITE. */
+struct cc_info {
+	u64 bw_Bps; /* the bandwidth from which the model paces */
+	u64 max_bw_Bps;
+	u64 bw_shortterm_Bps;   /* Linux bw_lo; 0: unset */
+	u32 min_rtt_us;         /* the algorithm's own; 0: none */
+	u32 phase;              /* enum cc_phase */
+	u32 pacing_gain;        /* of CC_ONE */
+	u32 cwnd_gain;          /* of CC_ONE */
+	u32 inflight_longterm;  /* Linux inflight_hi; CC_INFINITE: unset */
+	u32 inflight_shortterm; /* Linux inflight_lo; CC_INFINITE: unset */
+	u32 extra_acked;        /* packets */
+	u32 round_count;
+};
 
 /* The variables of a file that fills struct cc_info and has no list, in which `s` is that. */
 /* clang-format off */

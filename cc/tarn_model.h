@@ -10,6 +10,7 @@
 
 #include "cubic.h"
 #include "fixed.h"
+#include "cc_more.h"
 #include "tarn_params.h"
 
 #define TARN_RATE_SHIFT 20

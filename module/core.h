@@ -4,7 +4,8 @@
 #define FULLPIPE_MODULE_CORE_H
 
 #include "kernel.h"
-#include "../cc/cc.h"
+#include "../cc/cc_more.h"
+#include "../cc/state.h"
 
 struct fp_param {
 	const char *name;

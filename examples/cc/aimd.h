@@ -6,7 +6,7 @@
 #include "state.h"
 #include "window.h"
 
-#define aimd_CONTRACT 4
+#define aimd_CONTRACT 5
 #define aimd_TITLE "AIMD with beta 0.85"
 #define aimd_FLAGS 0
 

@@ -12,7 +12,7 @@
 #include "params.h"
 #include "state.h"
 
-#define copa_CONTRACT 4
+#define copa_CONTRACT 5
 #define copa_TITLE "Copa"
 #define copa_FLAGS CC_OWNS_CWND
 

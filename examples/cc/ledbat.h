@@ -7,7 +7,7 @@
  * A skeleton for algorithms that follow a delay. The slowdowns, by which several flows find the
  * same base delay, are a timer's.
  */
-#include "cc.h"
+#include "cc_more.h"
 #include "params.h"
 #include "state.h"
 #include "window.h"

@@ -11,7 +11,7 @@
 #include "params.h"
 #include "state.h"
 
-#define vegas_CONTRACT 4
+#define vegas_CONTRACT 5
 #define vegas_TITLE "Vegas-like: 2 to 4 packets in the queue"
 #define vegas_FLAGS CC_OWNS_CWND
 

@@ -8,7 +8,7 @@
  * belongs to the interval in which its packet was sent, a loss to the one that cc/losses.h names.
  * Unlike Vivace it waits for both results before it moves.
  */
-#include "cc.h"
+#include "cc_more.h"
 #include "fixed.h"
 #include "losses.h"
 #include "params.h"

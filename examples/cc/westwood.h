@@ -6,7 +6,7 @@
  * A skeleton for algorithms that set a window and let the host recover: CC_HOST_RECOVERS shows
  * every ACK and keeps PRR.
  */
-#include "cc.h"
+#include "cc_more.h"
 #include "fixed.h"
 #include "params.h"
 #include "state.h"

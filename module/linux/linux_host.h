@@ -9,7 +9,8 @@
 #ifndef FULLPIPE_MODULE_LINUX_HOST_H
 #define FULLPIPE_MODULE_LINUX_HOST_H
 
-#include "cc.h"
+#include "cc_more.h"
+#include "state.h"
 #include "linux_tcp.h"
 
 #define LINUX_FILE

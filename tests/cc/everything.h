@@ -5,11 +5,12 @@
  * compares all of it with the kernel's.
  */
 #include "bytes.h"
-#include "cc.h"
+#include "cc_more.h"
 #include "fixed.h"
 #include "losses.h"
 #include "minmax.h"
 #include "params.h"
+#include "state.h"
 #include "window.h"
 
 #define everything_CONTRACT 5

@@ -4,9 +4,10 @@
  * heard of (extra_acked), and how many of them were sent outside the interval (round_count). The
  * longest interval is min_rtt_us.
  */
-#include "cc.h"
+#include "cc_more.h"
 #include "losses.h"
 #include "params.h"
+#include "state.h"
 #include "window.h"
 
 #define lost_when_CONTRACT 5

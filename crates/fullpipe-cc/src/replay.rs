@@ -16,8 +16,8 @@ use crate::controller::Controller;
 use crate::flags;
 use crate::registry::algorithm;
 use crate::trace::{
-    widened, Call, CALL_ACK, CALL_BYTES, CALL_BYTES_4, CALL_EVENT, CALL_INIT, CALL_RELEASE, MAGIC,
-    MAGIC_4, RECORD_ALGORITHM, RECORD_CALL, RECORD_LOST,
+    Call, CALL_ACK, CALL_BYTES, CALL_EVENT, CALL_INIT, CALL_RELEASE, MAGIC, RECORD_ALGORITHM,
+    RECORD_CALL, RECORD_LOST,
 };
 
 /// No record is longer.
@@ -120,38 +120,33 @@ pub fn replay(trace: impl Read) -> Result<Replay, TraceError> {
 /// As [`replay`], and shows each call as it was made.
 pub fn walk(trace: impl Read, mut show: impl FnMut(&Step)) -> Result<Replay, TraceError> {
     let mut state = State::default();
-    let is_cut_off = records(trace, |is_of_contract_4, kind, body| {
-        state.is_of_contract_4 = is_of_contract_4;
-        state.take(kind, body, &mut show)
-    })?;
+    let is_cut_off = records(trace, |kind, body| state.take(kind, body, &mut show))?;
     Ok(state.finish(is_cut_off))
 }
 
 /// The algorithms that a trace introduces, in its order.
 pub fn introduced(trace: impl Read) -> Result<Vec<&'static crate::Algorithm>, TraceError> {
     let mut state = State::default();
-    records(trace, |_, kind, body| match kind {
+    records(trace, |kind, body| match kind {
         RECORD_ALGORITHM => state.take_algorithm(body),
         _ => Ok(()),
     })?;
     Ok(state.known.iter().map(|known| known.algorithm).collect())
 }
 
-/// Takes the records of a trace one after another, each with whether the trace is of contract 4;
-/// returns whether the last one is incomplete.
+/// Takes the records of a trace one after another; returns whether the last one is incomplete.
 fn records(
     trace: impl Read,
-    mut take: impl FnMut(bool, u32, &[u8]) -> Result<(), String>,
+    mut take: impl FnMut(u32, &[u8]) -> Result<(), String>,
 ) -> Result<bool, TraceError> {
     let mut reader = Reader { trace, offset: 0 };
     let mut magic = [0; 8];
-    if !reader.fill(&mut magic)? || ![MAGIC, MAGIC_4].contains(&&magic) {
+    if !reader.fill(&mut magic)? || &magic != MAGIC {
         return Err(reader.malformed(format!(
             "not a trace of congestion-control calls: it does not begin with {:?}",
             String::from_utf8_lossy(MAGIC)
         )));
     }
-    let is_of_contract_4 = &magic == MAGIC_4;
     let mut body = Vec::new();
     loop {
         let mut head = [0; 8];
@@ -170,7 +165,7 @@ fn records(
         if !reader.fill(&mut body)? {
             return Ok(true);
         }
-        take(is_of_contract_4, kind, &body).map_err(|reason| reader.malformed(reason))?;
+        take(kind, &body).map_err(|reason| reader.malformed(reason))?;
     }
 }
 
@@ -219,7 +214,6 @@ struct Connection {
 
 #[derive(Default)]
 struct State {
-    is_of_contract_4: bool,
     ids: HashMap<u32, usize>,
     known: Vec<Known>,
     connections: HashMap<(usize, u32), Connection>,
@@ -290,18 +284,13 @@ impl State {
 
     fn take_call(&mut self, body: &[u8], show: &mut impl FnMut(&Step)) -> Result<(), String> {
         let index = self.index(body)?;
-        let bytes = match self.is_of_contract_4 {
-            true => CALL_BYTES_4,
-            false => CALL_BYTES,
-        };
-        if body.len() != 8 + bytes {
+        if body.len() != 8 + CALL_BYTES {
             return Err(format!(
-                "a call of {} bytes; this trace's should have {bytes}",
+                "a call of {} bytes; this trace's should have {CALL_BYTES}",
                 body.len().saturating_sub(8)
             ));
         }
-        let wide = self.is_of_contract_4.then(|| widened(&body[8..]));
-        let body = wide.as_ref().map_or(&body[8..], |wide| &wide[..]);
+        let body = &body[8..];
         // SAFETY: the slice has exactly the size of Call, all of whose fields are integers, for
         // which every bit pattern is valid; `read_unaligned` needs no alignment.
         let call: Call = unsafe { body.as_ptr().cast::<Call>().read_unaligned() };

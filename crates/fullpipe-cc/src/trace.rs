@@ -19,8 +19,6 @@ use std::rc::Rc;
 use crate::abi::{Ack, Conn, Ctl, Event};
 
 pub(crate) const MAGIC: &[u8; 8] = b"fpcctrc4";
-/// Until version 4 of the contract: calls lack what version 5 added at the ends of structures.
-pub(crate) const MAGIC_4: &[u8; 8] = b"fpcctrc3";
 pub(crate) const RECORD_ALGORITHM: u32 = 1;
 pub(crate) const RECORD_CALL: u32 = 2;
 pub(crate) const RECORD_LOST: u32 = 3;
@@ -49,31 +47,6 @@ pub(crate) struct Call {
 pub const CALL_BYTES: usize = size_of::<Call>();
 /// Bytes of a call's record in a trace: kind, length, id, padding, and the call.
 pub const CALL_RECORD_BYTES: usize = 16 + CALL_BYTES;
-
-/// The parts of a call: bytes in traces of contract 4, and bytes now.
-const PARTS: [(usize, usize); 6] = [
-    (16, 16),
-    (112, size_of::<Conn>()),
-    (64, size_of::<Ack>()),
-    (16, size_of::<Event>()),
-    (32, size_of::<Ctl>()),
-    (32, size_of::<Ctl>()),
-];
-
-/// Size of a call in traces of contract 4.
-pub(crate) const CALL_BYTES_4: usize = 16 + 112 + 64 + 16 + 32 + 32;
-
-/// A call of a trace of contract 4 in today's form; facts that it lacks are 0.
-pub(crate) fn widened(call: &[u8]) -> [u8; CALL_BYTES] {
-    let mut wide = [0; CALL_BYTES];
-    let (mut from, mut to) = (0, 0);
-    for (old, new) in PARTS {
-        wide[to..to + old].copy_from_slice(&call[from..from + old]);
-        from += old;
-        to += new;
-    }
-    wide
-}
 
 /// What calls of one `id` mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

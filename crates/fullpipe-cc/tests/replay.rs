@@ -146,49 +146,6 @@ fn what_a_host_did_with_every_set_replays_identically() {
     }
 }
 
-/// A trace as contract 4 had it: its first bytes, and calls without what version 5 added.
-fn of_contract_4(trace: &[u8], calls: usize) -> Vec<u8> {
-    const PARTS: [(usize, usize); 6] = [
-        (0, 16),
-        (16, 112),
-        (192, 64),
-        (256, 16),
-        (272, 32),
-        (312, 32),
-    ];
-    let begin = trace.len() - calls * CALL_RECORD_BYTES;
-    let mut old = trace[..begin].to_vec();
-    old[..8].copy_from_slice(b"fpcctrc3");
-    for record in trace[begin..].chunks(CALL_RECORD_BYTES) {
-        let bytes: usize = PARTS.iter().map(|(_, length)| length).sum();
-        old.extend(&record[..4]);
-        old.extend((bytes as u32 + 8).to_le_bytes());
-        old.extend(&record[8..16]);
-        for (from, length) in PARTS {
-            old.extend(&record[16 + from..16 + from + length]);
-        }
-    }
-    old
-}
-
-#[test]
-fn a_trace_of_contract_4_replays_and_its_differences_are_found() {
-    for set in sets() {
-        let mut made = calls(set.algorithm, &set.values, 1, 600);
-        let trace = written(set.algorithm, &set.values, &made);
-        let old = of_contract_4(&trace, 600);
-        assert!(old.len() < trace.len());
-        let one = &replayed(&old).algorithms[0];
-        assert_eq!(one.difference, None, "{}", set.name);
-        assert_eq!(one.calls, 600, "{}", set.name);
-        made[99].after.sndbuf_factor += 1;
-        let changed = of_contract_4(&written(set.algorithm, &set.values, &made), 600);
-        let found = replayed(&changed).algorithms[0].difference.clone();
-        let place = found.map(|found| (found.sequence, found.field));
-        assert_eq!(place, Some((99, "sndbuf_factor")), "{}", set.name);
-    }
-}
-
 #[test]
 fn a_changed_output_is_named_with_its_call_its_field_and_both_values() {
     let mut made = calls("bbr3", &defaults("bbr3"), 7, 400);

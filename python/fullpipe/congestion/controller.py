@@ -19,7 +19,7 @@ INFINITE = 0x7FFFFFFF
 
 
 class EventKind(IntEnum):
-    """What `Event.kind` says (enum cc_event_kind of cc/cc.h)."""
+    """What `Event.kind` says (cc/cc.h and cc/cc_more.h)."""
 
     TX_START = 1  #: first packet after idling
     CWND_RESTART = 2  #: window restarted after idle (RFC 2861)
@@ -48,7 +48,7 @@ class CaState(IntEnum):
 
 
 class Phase(IntEnum):
-    """What `Info.phase` may say (enum cc_phase of cc/cc.h)."""
+    """What `Info.phase` may say (enum cc_phase of cc/state.h)."""
 
     NONE = 0
     STARTUP = 1

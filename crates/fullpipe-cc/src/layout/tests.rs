@@ -102,7 +102,7 @@ fn a_structure_that_grew_is_named_with_the_last_field_that_both_know() {
 #[test]
 fn a_field_that_moved_is_named_with_both_offsets() {
     let copy = Copy::new("moved");
-    copy.change("\tu32 cwnd;\n", "\tu32 grown;\n\tu32 cwnd;\n");
+    copy.change("\tu32 cwnd, ssthresh;\n", "\tu32 grown, cwnd, ssthresh;\n");
     let refused = copy.native().expect_err("cwnd moved");
     assert_eq!(
         refused,

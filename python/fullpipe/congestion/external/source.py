@@ -20,16 +20,14 @@ from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.external.refusals import check_pragma
 
 #: CC_CONTRACT_VERSION of cc/cc.h; the changes of each version, for authors of older files; and the
-#: earliest version whose files still run, because later ones only added something.
+#: earliest version whose files still run, because later ones only added something. The first
+#: release had version 5, and examples that state 4.
 CONTRACT_VERSION = 5
 CONTRACT_CHANGES = {
-    1: "the first; defaults of all decisions are in defaults.h",
-    2: "the events LOST, TLP_RECOVERY and ACK, the flags CC_WANTS_ACKS and CC_ECHOES_CE",
-    3: "age_us of an ACK",
     4: "the flag CC_SEND_IS_PURE",
     5: "the flags CC_WANTS_TIMER, CC_WANTS_DETAILS and CC_HOST_RECOVERS",
 }
-CONTRACT_OLDEST = 1
+CONTRACT_OLDEST = 4
 
 #: Prefix of the id of a class that a program passed.
 HANDED = "this."
@@ -316,7 +314,8 @@ def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None
         if included[2]:
             raise UserError(
                 f"{place}: #include <{included[2]}>: an algorithm has no libc; it runs in the "
-                "kernel too. What there is: cc.h, params.h, window.h, fixed.h, minmax.h, losses.h"
+                "kernel too. What there is: cc.h, cc_more.h, params.h, state.h, window.h, "
+                "fixed.h, minmax.h, losses.h"
             )
         beside = path.parent / included[1]
         try:
