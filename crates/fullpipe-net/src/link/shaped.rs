@@ -109,8 +109,14 @@ impl<P: Packet> Shaped<P> {
         }
     }
 
+    /// An empty discipline is not asked: htb_dequeue_tree() only asks classes that hold packets, so
+    /// that RED begins no idle period and fair queues keep a flow that is empty.
     #[inline(always)]
     fn choose_in_queue(&mut self, now_ns: u64, dropped: &mut Vec<P>) -> bool {
+        if self.queue.is_empty() {
+            self.due_ns = NEVER_NS;
+            return false;
+        }
         let is_any = self.queue.choose(now_ns, dropped);
         if !is_any {
             let ready_ns = self.queue.next_ready_ns(now_ns);

@@ -104,6 +104,9 @@ impl State {
         outcome: &mut Outcome<P>,
     ) -> Option<P> {
         let Some((arrived, mut packet)) = source.pop() else {
+            // Commit 815980fe6dbb (March 2026, in stable releases since): before, the first packet of a
+            // flow that came back after a pause could be dropped for the delay of the last one.
+            self.first_above = 0;
             self.dropping = false;
             return None;
         };

@@ -328,3 +328,16 @@ fn a_late_flow_whose_only_packet_is_dropped_hands_the_turn_on() {
     }
     assert!(hand.dropped().iter().all(|&id| id >= 100));
 }
+
+#[test]
+fn a_flow_is_not_dropped_for_a_delay_that_it_saw_before_a_pause() {
+    // Commit 815980fe6dbb: an empty queue ends the time above the target. A packet every 150 ms waits
+    // for 10 ms behind another flow; each begins an interval of 100 ms anew.
+    let mut hand = with_quantum(FRAME_BYTES);
+    hand.offer(0, TestPacket::new(1000, 1, FRAME_BYTES), 200);
+    for turn in 0..10 {
+        hand.offer(turn * 150 * MS, TestPacket::new(turn, 2, 100), 1);
+        assert!(hand.ids((turn * 150 + 10) * MS, 4).contains(&turn));
+    }
+    assert!(hand.dropped().iter().all(|&id| id >= 1000));
+}
