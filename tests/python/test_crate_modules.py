@@ -1,13 +1,16 @@
-"""No module of a Rust crate imports one that imports it, directly or through others.
+"""No module of a Rust crate imports one that imports it, directly or through others, and no crate
+imports one that docs/architecture.md puts below it.
 
 `lint-imports` checks the same of Python's packages. A path counts as an import of the innermost
 module that it names; a module's own tests do not count.
 """
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,3 +100,48 @@ def test_the_reader_of_paths_sees_nested_imports_and_parents() -> None:
     assert target(["crate", "a", "c", "d"], ("g",), modules) == ("a", "c")
     assert target(["super", "g", "H"], ("a", "c"), modules) == ("a",)
     assert target(["super", "super", "g", "H"], ("a", "c"), modules) == ("g",)
+
+
+def order_of(page: str) -> list[str]:
+    """The crates of the table in docs/architecture.md, from its top to its bottom."""
+    table = page.partition("each importing only crates above it")[2].partition("\n\nPackages of")[0]
+    return re.findall(r"^\| `(fullpipe-[\w-]+)` \|", table, re.MULTILINE)
+
+
+def imports_of(manifest: Mapping[str, Any]) -> set[str]:
+    """The crates of fullpipe that a manifest names, for tests and single systems too."""
+    kinds = ("dependencies", "dev-dependencies", "build-dependencies")
+    tables = [manifest, *manifest.get("target", {}).values()]
+    names = {name for table in tables for kind in kinds for name in table.get(kind, {})}
+    return {name for name in names if (ROOT / "crates" / name).is_dir()}
+
+
+def wrongly_imported(crate: str, imports: set[str], order: list[str]) -> set[str]:
+    """The imports of a crate that are not above it."""
+    return imports - set(order[: order.index(crate)])
+
+
+def test_the_table_of_crates_names_each_of_them_once() -> None:
+    order = order_of((ROOT / "docs" / "architecture.md").read_text())
+    assert sorted(order) == CRATES
+
+
+@pytest.mark.parametrize("crate", CRATES)
+def test_a_crate_imports_only_crates_above_it_in_the_table(crate: str) -> None:
+    order = order_of((ROOT / "docs" / "architecture.md").read_text())
+    manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text())
+    assert not wrongly_imported(crate, imports_of(manifest), order)
+
+
+def test_an_import_from_below_is_seen_whatever_kind_of_dependency_it_is() -> None:
+    name, order = "fullpipe-sim", ["fullpipe-net", "fullpipe-plan", "fullpipe-sim"]
+    linux = 'cfg(target_os = "linux")'
+    for manifest in (
+        {"dependencies": {name: {}}},
+        {"dev-dependencies": {name: {}}},
+        {"build-dependencies": {name: {}}},
+        {"target": {linux: {"dependencies": {name: {}, "serde": {}}}}},
+    ):
+        assert imports_of(manifest) == {name}
+    assert wrongly_imported("fullpipe-plan", {name, "fullpipe-net"}, order) == {name}
+    assert wrongly_imported(name, {"fullpipe-net", "fullpipe-plan"}, order) == set()
