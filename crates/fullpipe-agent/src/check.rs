@@ -1,6 +1,6 @@
 //! Refuses plans that this agent cannot run, before anything is built.
 
-use fullpipe_net::{Aqm, Medium};
+use fullpipe_net::Aqm;
 use fullpipe_plan::{AckPolicy, Link, Plan, ProbeKind};
 
 /// `sk_pacing_shift` of every socket; only drivers can change it (sk_pacing_shift_update()).
@@ -72,10 +72,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
 
 /// Features that links of a kernel lack.
 fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
-    let Medium::Wire { forward, reverse } = &link.medium else {
-        return Err("kind: a kernel's links are wires".into());
-    };
-    for direction in [forward, reverse] {
+    for direction in link.medium.wire().into_iter().flatten() {
         let refuse = |key: &str, is_set: bool| match is_set {
             true => Err(format!(
                 "{key}: for engine sim; a kernel has no such element here"
@@ -133,7 +130,7 @@ pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
     has("path.reverse_loss", access.reverse_loss.is_some())?;
     has("path.jitter", access.jitter.is_some())?;
     has("link", plan.links.len() > 1 || plan.links[0].name != "path")?;
-    if let Medium::Wire { forward, .. } = &plan.links[0].medium {
+    if let Some([forward, _]) = plan.links[0].medium.wire() {
         has("path.qdisc", !matches!(forward.qdisc.aqm, Aqm::Fifo(_)))?;
     }
     for flow in &plan.flows {
@@ -164,9 +161,8 @@ fn check_basics(plan: &Plan) -> Result<(), String> {
     if plan.links.is_empty() {
         return Err("links: there must be at least one".into());
     }
-    let is_wifi = |link: &Link| matches!(link.medium, Medium::Wifi { .. });
-    if plan.links.iter().any(is_wifi) {
-        return Err("wifi: only engine sim has a Wi-Fi channel".into());
+    if plan.links.iter().any(|link| link.medium.wire().is_none()) {
+        return Err("link.kind: a kernel's links are wires; the others are for engine sim".into());
     }
     let applications = plan.pages.len() + plan.datagrams.len() + plan.traffic.len();
     if plan.flows.len() + applications == 0 {

@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::link::wire::Wire;
-use crate::link::{Direction, DirectionState, Link, Passed, QueuedDirection, WireDirection};
+use crate::link::{
+    Direction, DirectionState, Link, Passage, Passed, QueuedDirection, WireDirection,
+};
 use crate::packet::Packet;
 use crate::rng::{derive_seed, purpose};
 use crate::wifi::{Wifi, WifiLink};
@@ -31,6 +33,16 @@ pub enum Medium {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         traffic: Vec<u16>,
     },
+}
+
+impl Medium {
+    /// The directions of a wire; `None`: it is none.
+    pub fn wire(&self) -> Option<[&WireDirection; 2]> {
+        match self {
+            Self::Wire { forward, reverse } => Some([forward, reverse]),
+            Self::Wifi { .. } => None,
+        }
+    }
 }
 
 /// A link of any kind. An enum, not a trait object: calls are direct and can be inlined.
@@ -70,22 +82,6 @@ impl<P: Packet> AnyLink<P> {
             }
         }
     }
-
-    /// The direction with this index, if it is a queued one of a wire.
-    #[inline]
-    pub fn queued(&mut self, direction: usize) -> Option<&mut QueuedDirection<P>> {
-        match self {
-            Self::Wire(wire) => wire.queued(direction),
-            Self::Wifi(_) => None,
-        }
-    }
-
-    /// Sets the station of a new flow, or of one that took the place of another, on a Wi-Fi link.
-    pub fn set_station(&mut self, flow_key: u32, station: u16) {
-        if let Self::Wifi(wifi) = self {
-            wifi.set_station(flow_key, station);
-        }
-    }
 }
 
 impl<P: Packet> Link<P> for AnyLink<P> {
@@ -105,8 +101,17 @@ impl<P: Packet> Link<P> for AnyLink<P> {
         each!(self, link => link.due_ns(timer))
     }
 
-    fn constant_delay_ns(&self, direction: Direction) -> Option<u64> {
-        each!(self, link => link.constant_delay_ns(direction))
+    fn passage(&self, direction: Direction) -> Passage {
+        each!(self, link => link.passage(direction))
+    }
+
+    #[inline]
+    fn queued(&mut self, timer: usize) -> Option<&mut QueuedDirection<P>> {
+        each!(self, link => link.queued(timer))
+    }
+
+    fn set_station(&mut self, flow_key: u32, station: u16) {
+        each!(self, link => link.set_station(flow_key, station));
     }
 
     fn state(&self, direction: Direction) -> Option<DirectionState> {

@@ -22,10 +22,10 @@ pub struct Link {
 impl Link {
     /// Both delays, as they are at the start.
     pub fn base_rtt_ns(&self) -> u64 {
-        match &self.medium {
-            Medium::Wire { forward, reverse } => forward.delay_ns + reverse.delay_ns,
-            Medium::Wifi { .. } => 0,
-        }
+        let wire = self.medium.wire();
+        wire.map_or(0, |directions| {
+            directions.map(|way| way.delay_ns).iter().sum()
+        })
     }
 
     /// Names of its two queues in recordings.
@@ -38,10 +38,8 @@ impl Link {
 
     /// Rates forward and reverse; `None`: not limited, or not fixed.
     pub fn rates_bps(&self) -> [Option<u64>; 2] {
-        match &self.medium {
-            Medium::Wire { forward, reverse } => [forward.rate_bps, reverse.rate_bps],
-            Medium::Wifi { .. } => [None, None],
-        }
+        let wire = self.medium.wire();
+        wire.map_or([None; 2], |directions| directions.map(|way| way.rate_bps))
     }
 
     /// The station of a connection that opens during the run. `None` on a wire.

@@ -1,7 +1,6 @@
 //! Where packets enter and leave the row of links, between which hosts, in which direction.
 
-use std::ops::RangeInclusive;
-
+pub use fullpipe_net::Route;
 use serde::{Deserialize, Serialize};
 
 /// Direction of a flow's data.
@@ -12,23 +11,6 @@ pub enum FlowDirection {
     Up,
     /// Through the reverse bottleneck.
     Down,
-}
-
-/// The links that a flow passes: positions in [`crate::Plan::links`], `enter <= leave`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(deny_unknown_fields)]
-pub struct Route {
-    /// The first link that its "up" direction passes.
-    pub enter: u16,
-    /// The last one.
-    pub leave: u16,
-}
-
-impl Route {
-    /// Positions of its links.
-    pub fn range(self) -> RangeInclusive<usize> {
-        usize::from(self.enter)..=usize::from(self.leave)
-    }
 }
 
 /// The hosts at a flow's ends, numbered from 0 on either side. Flows that name the same number

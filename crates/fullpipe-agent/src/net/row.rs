@@ -13,7 +13,7 @@
 
 use std::net::Ipv4Addr;
 
-use fullpipe_net::{derive_seed, purpose, Medium, WireDirection};
+use fullpipe_net::{derive_seed, purpose, WireDirection};
 use fullpipe_plan::{Link, Plan};
 
 use super::change::{Change, What};
@@ -227,8 +227,6 @@ fn delays(wire: &WireDirection) -> bool {
 }
 
 fn wires(link: &Link) -> Result<[&WireDirection; 2], String> {
-    match &link.medium {
-        Medium::Wire { forward, reverse } => Ok([forward, reverse]),
-        Medium::Wifi { .. } => Err("links: a kernel's links are wires".into()),
-    }
+    let wire = link.medium.wire();
+    wire.ok_or_else(|| "links: a kernel's links are wires".into())
 }

@@ -5,6 +5,17 @@ use std::collections::VecDeque;
 /// No packet.
 const NEVER_NS: u64 = u64::MAX;
 
+/// Where a packet is that entered a delay line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// At its end now, with no other ahead of it.
+    Through,
+    /// In the line, at its head until this time.
+    First(u64),
+    /// In the line, behind others.
+    Behind,
+}
+
 /// Packets in order of their times; those with equal times in order of arrival.
 #[derive(Debug)]
 pub struct DelayLine<P> {
@@ -39,6 +50,18 @@ impl<P: Copy> DelayLine<P> {
             self.head_ns = due_ns;
         }
         is_alone.then_some(due_ns)
+    }
+
+    /// Carries a packet that is due at a time, now or later.
+    #[inline(always)] // for every ACK
+    pub fn carry(&mut self, now_ns: u64, due_ns: u64, packet: &P) -> Carried {
+        if due_ns <= now_ns && self.is_empty() {
+            return Carried::Through;
+        }
+        match self.push(due_ns, packet) {
+            Some(due_ns) => Carried::First(due_ns),
+            None => Carried::Behind,
+        }
     }
 
     /// Inserts a packet that overtakes the last one.

@@ -1,8 +1,9 @@
 //! A direction of a wire that may have all that a plan can ask for: loss, impairments, a queue with its
 //! rate or none, a delay that changes.
 
-use super::contract::{Direction, DirectionState, Exit, Passed};
+use super::contract::Passage;
 use super::params::WireDirection as Params;
+use super::passed::{Direction, DirectionState, Exit, Passed};
 use super::shaped::{Shaped, NEVER_NS};
 use crate::impair::gilbert::GilbertElliott;
 use crate::impair::loss::LossGate;
@@ -175,13 +176,16 @@ impl<P: Packet> GeneralDirection<P> {
         });
     }
 
-    /// The delay, if there is nothing else.
-    pub(super) fn constant_delay_ns(&self) -> Option<u64> {
+    /// A delay without anything else needs no calls.
+    pub(super) fn passage(&self) -> Passage {
         let is_more = self.loss.is_some()
             || self.shaped.is_some()
             || self.delays.is_some()
             || self.impairments.is_some();
-        (!is_more).then_some(self.delay_ns)
+        match is_more {
+            true => Passage::Offered,
+            false => Passage::Delayed(self.delay_ns),
+        }
     }
 
     pub(super) fn state(&self) -> Option<DirectionState> {

@@ -4,11 +4,13 @@ mod contract;
 pub(crate) mod delay;
 mod general;
 pub(crate) mod params;
+mod passed;
 mod queued;
 mod shaped;
 pub(crate) mod shaper;
 pub(crate) mod wire;
 
-pub use self::contract::{Direction, DirectionState, Exit, Link, Passed};
+pub use self::contract::{Link, Passage};
 pub use self::params::WireDirection;
+pub use self::passed::{Direction, DirectionState, Exit, Passed};
 pub use self::queued::QueuedDirection;

@@ -4,8 +4,8 @@
 //! Besides [`super::Link`]'s calls, which use lists, it offers steps that hand over one packet at a time,
 //! by reference. Bursts stay whole until their packets leave.
 
-use super::contract::{Direction, DirectionState, Exit, Passed};
 use super::params::WireDirection as Params;
+use super::passed::{Direction, DirectionState, Exit, Passed};
 use super::shaped::{Shaped, NEVER_NS};
 use crate::impair::loss::LossGate;
 use crate::packet::Packet;

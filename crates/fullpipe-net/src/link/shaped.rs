@@ -1,8 +1,8 @@
 //! A queue and the rate at which its packets leave: constant, in steps, or a trace of delivery
 //! opportunities.
 
-use super::contract::DirectionState;
 use super::params::WireDirection as Params;
+use super::passed::DirectionState;
 use super::shaper::Shaper;
 use crate::packet::Packet;
 use crate::queue::Queue;

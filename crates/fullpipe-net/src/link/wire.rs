@@ -1,8 +1,9 @@
-//! A full-duplex wire: two independent directions, each with one of two treatments.
+//! A full-duplex wire: two independent directions, each of one of two kinds.
 
-use super::contract::{Direction, DirectionState, Link, Passed};
+use super::contract::{Link, Passage};
 use super::general::GeneralDirection;
 use super::params::WireDirection;
+use super::passed::{Direction, DirectionState, Passed};
 use super::queued::QueuedDirection;
 use super::shaped::NEVER_NS;
 use crate::packet::Packet;
@@ -10,18 +11,18 @@ use crate::packet::Packet;
 /// Both directions.
 #[derive(Debug)]
 pub struct Wire<P> {
-    directions: [Treatment<P>; 2],
+    sides: [Side<P>; 2],
 }
 
-/// What a direction does, chosen when it is made.
+/// A direction, of the kind that its plan asks for.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // a box would cost an indirection for every packet
-enum Treatment<P> {
+enum Side<P> {
     Queued(QueuedDirection<P>),
     General(Box<GeneralDirection<P>>),
 }
 
-impl<P: Packet> Treatment<P> {
+impl<P: Packet> Side<P> {
     fn new(
         params: &WireDirection,
         direction: Direction,
@@ -46,25 +47,16 @@ impl<P: Packet> Wire<P> {
         seed: u64,
         mtu_bytes: u32,
     ) -> Result<Self, String> {
-        let treatment = |params, direction: Direction| {
+        let side = |params, direction: Direction| {
             let index = 2 * index + direction as u32;
-            Treatment::new(params, direction, index, seed, mtu_bytes)
+            Side::new(params, direction, index, seed, mtu_bytes)
         };
         Ok(Self {
-            directions: [
-                treatment(forward, Direction::Forward)?,
-                treatment(reverse, Direction::Reverse)?,
+            sides: [
+                side(forward, Direction::Forward)?,
+                side(reverse, Direction::Reverse)?,
             ],
         })
-    }
-
-    /// The direction with this index, if it is a queued one.
-    #[inline]
-    pub(crate) fn queued(&mut self, direction: usize) -> Option<&mut QueuedDirection<P>> {
-        match &mut self.directions[direction] {
-            Treatment::Queued(queued) => Some(queued),
-            Treatment::General(_) => None,
-        }
     }
 }
 
@@ -74,38 +66,46 @@ impl<P: Packet> Link<P> for Wire<P> {
     }
 
     fn offer(&mut self, now_ns: u64, direction: Direction, packet: P, passed: &mut Passed<P>) {
-        match &mut self.directions[direction.index()] {
-            Treatment::Queued(queued) => queued.offer(now_ns, packet, passed),
-            Treatment::General(general) => general.offer(now_ns, packet, passed),
+        match &mut self.sides[direction.index()] {
+            Side::Queued(queued) => queued.offer(now_ns, packet, passed),
+            Side::General(general) => general.offer(now_ns, packet, passed),
         }
     }
 
     fn advance(&mut self, now_ns: u64, timer: usize, passed: &mut Passed<P>) {
-        match &mut self.directions[timer] {
-            Treatment::Queued(queued) => queued.advance(now_ns, passed),
-            Treatment::General(general) => general.advance(now_ns, passed),
+        match &mut self.sides[timer] {
+            Side::Queued(queued) => queued.advance(now_ns, passed),
+            Side::General(general) => general.advance(now_ns, passed),
         }
     }
 
     fn due_ns(&self, timer: usize) -> Option<u64> {
-        let due_ns = match &self.directions[timer] {
-            Treatment::Queued(queued) => queued.due_ns(),
-            Treatment::General(general) => general.due_ns(),
+        let due_ns = match &self.sides[timer] {
+            Side::Queued(queued) => queued.due_ns(),
+            Side::General(general) => general.due_ns(),
         };
         (due_ns != NEVER_NS).then_some(due_ns)
     }
 
-    fn constant_delay_ns(&self, direction: Direction) -> Option<u64> {
-        match &self.directions[direction.index()] {
-            Treatment::Queued(_) => None,
-            Treatment::General(general) => general.constant_delay_ns(),
+    fn passage(&self, direction: Direction) -> Passage {
+        match &self.sides[direction.index()] {
+            Side::Queued(_) => Passage::Queued,
+            Side::General(general) => general.passage(),
+        }
+    }
+
+    #[inline]
+    fn queued(&mut self, timer: usize) -> Option<&mut QueuedDirection<P>> {
+        match &mut self.sides[timer] {
+            Side::Queued(queued) => Some(queued),
+            Side::General(_) => None,
         }
     }
 
     fn state(&self, direction: Direction) -> Option<DirectionState> {
-        match &self.directions[direction.index()] {
-            Treatment::Queued(queued) => Some(queued.state()),
-            Treatment::General(general) => general.state(),
+        match &self.sides[direction.index()] {
+            Side::Queued(queued) => Some(queued.state()),
+            Side::General(general) => general.state(),
         }
     }
 }

@@ -35,15 +35,6 @@ impl<P: Packet> WifiLink<P> {
             delivered: Vec::with_capacity(64),
         })
     }
-
-    /// Sets the station of a flow that has no packets in the channel.
-    pub(crate) fn set_station(&mut self, flow_key: u32, station: u16) {
-        let flow_key = flow_key as usize;
-        if self.stations.len() <= flow_key {
-            self.stations.resize(flow_key + 1, 0);
-        }
-        self.stations[flow_key] = station;
-    }
 }
 
 impl<P: Packet> Link<P> for WifiLink<P> {
@@ -78,6 +69,14 @@ impl<P: Packet> Link<P> for WifiLink<P> {
     fn due_ns(&self, timer: usize) -> Option<u64> {
         let due_ns = self.channel.next_ns();
         (timer == TIMER && due_ns < u64::MAX).then_some(due_ns)
+    }
+
+    fn set_station(&mut self, flow_key: u32, station: u16) {
+        let flow_key = flow_key as usize;
+        if self.stations.len() <= flow_key {
+            self.stations.resize(flow_key + 1, 0);
+        }
+        self.stations[flow_key] = station;
     }
 
     fn state(&self, direction: Direction) -> Option<DirectionState> {

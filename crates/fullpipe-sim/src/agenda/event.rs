@@ -2,13 +2,15 @@
 
 use std::cmp::Ordering;
 
+use fullpipe_net::LinkDirection;
+
 /// What is due. Numbers are indices: of connections, links, lines, hosts, pages, and so on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// A link's timer (link * 2 + timer).
-    Link(u32),
-    /// A packet between two links reaches the second (link * 2 + direction of the first).
-    NextLink(u32),
+    /// A link's timer.
+    Link(LinkDirection),
+    /// A packet between two links reaches the second one; the direction is that of the first.
+    NextLink(LinkDirection),
     /// A packet on an access line reaches its host (flow id * 2 + direction).
     Access(u32),
     /// A sender's timer.

@@ -15,10 +15,10 @@ pub(crate) use pcap::{AckEdges, Capture};
 
 pub use pcap::PcapWriter;
 
-use access::{access_lines, AccessLine, EgressLoss};
+use access::{egress_loss, lines, Line};
 use processor::Processors;
 
-use fullpipe_net::Direction;
+use fullpipe_net::{Direction, EgressLoss, LinkDirection};
 use fullpipe_plan::{Flow, Hosts as HostNumbers, Plan, Route};
 use fullpipe_tcp::{Burst, Data};
 
@@ -95,7 +95,7 @@ pub(crate) struct Hosts {
     pub(crate) connections: Vec<Connection>,
     pub(crate) ids: FlowIds,
     /// By flow id * 2 + direction.
-    lines: Vec<AccessLine>,
+    lines: Vec<Line>,
     /// By flow id.
     headers: Vec<IpHeader>,
     pub(crate) loss: EgressLoss,
@@ -115,7 +115,7 @@ impl Hosts {
             ids: FlowIds::new(plan),
             lines: Vec::new(),
             headers: Vec::new(),
-            loss: EgressLoss::new(plan),
+            loss: egress_loss(plan),
             processors: Processors::new(plan),
             sending_costs: plan.host.work.as_ref().is_some_and(|work| work.send_ns > 0),
             capture: Capture::new(pcap),
@@ -138,7 +138,7 @@ impl Hosts {
 
     fn add_lines(&mut self, plan: &Plan, flow: Option<&Flow>, numbers: HostNumbers, dscp: u8) {
         let flow_id = self.headers.len() as u32;
-        self.lines.extend(access_lines(plan, flow, flow_id));
+        self.lines.extend(lines(plan, flow, flow_id));
         self.headers.push(IpHeader::new(numbers, dscp));
     }
 
@@ -159,7 +159,7 @@ impl Hosts {
         connection: Connection,
     ) -> usize {
         let flow_id = self.ids.of_connection(at);
-        let [forward, reverse] = access_lines(plan, Some(flow), flow_id as u32);
+        let [forward, reverse] = lines(plan, Some(flow), flow_id as u32);
         self.lines[flow_id * 2] = forward;
         self.lines[flow_id * 2 + 1] = reverse;
         self.headers[flow_id] = IpHeader::new(flow.hosts, flow.dscp);
@@ -213,8 +213,8 @@ impl Hosts {
 
     /// Whether packets that leave this link in this direction are at their host at once.
     #[inline(always)] // for every data packet
-    pub(crate) fn is_open_behind(&self, flow_id: u32, direction: Direction, link: usize) -> bool {
-        self.lines[flow_id as usize * 2 + direction.index()].is_open_behind(link)
+    pub(crate) fn is_open_behind(&self, flow_id: u32, last: LinkDirection) -> bool {
+        self.lines[flow_id as usize * 2 + last.direction().index()].is_open_behind(last)
     }
 
     /// A packet leaves the row for its flow's access line. True if it reaches its host now.
@@ -240,7 +240,7 @@ impl Hosts {
 
     /// The access line with this index.
     #[inline(always)] // for every ACK
-    pub(crate) fn line(&mut self, index: usize) -> &mut AccessLine {
+    pub(crate) fn line(&mut self, index: usize) -> &mut Line {
         &mut self.lines[index]
     }
 

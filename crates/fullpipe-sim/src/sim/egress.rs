@@ -1,7 +1,7 @@
 //! What leaves the hosts: handshakes, what applications write and TCP sends, probes. Must never know where
 //! packets go in the network, nor what comes back.
 
-use fullpipe_net::Direction;
+use fullpipe_net::{Direction, LinkDirection};
 use fullpipe_plan::Pacing;
 use fullpipe_tcp::{Burst, Data, HandshakePacket, SenderEvent};
 use fullpipe_workload::Writing;
@@ -16,9 +16,8 @@ struct DataPath {
     connection: usize,
     flow_id: u32,
     header: IpHeader,
-    direction: Direction,
-    /// The first link.
-    link: usize,
+    /// Of its first link.
+    enters: LinkDirection,
 }
 
 impl Simulation<'_> {
@@ -322,14 +321,13 @@ impl Simulation<'_> {
             connection,
             flow_id: flow_id as u32,
             header: self.hosts.header(flow_id, direction),
-            direction,
-            link: self.network.first_link(flow_id as u32, direction),
+            enters: self.network.row.first_link(flow_id as u32, direction),
         }
     }
 
     /// A burst leaves its host; as a whole, unless packets are captured or may be lost one by one.
     fn enter_burst(&mut self, path: &DataPath, burst: &Burst) {
-        if self.hosts.capture.is_on() || !self.hosts.loss.is_none(path.direction) {
+        if self.hosts.capture.is_on() || !self.hosts.loss.is_none(path.enters.direction()) {
             for data in burst.packets() {
                 self.count_and_capture(path.connection, &data);
                 self.enter(path, data);
@@ -343,7 +341,7 @@ impl Simulation<'_> {
             header: path.header,
             body: Body::Data(burst.data),
         };
-        self.offer_burst(path.link, path.direction, &first, burst.count);
+        self.offer_burst(path.enters, &first, burst.count);
     }
 
     /// A data packet leaves its host.
@@ -355,9 +353,9 @@ impl Simulation<'_> {
         };
         if self
             .hosts
-            .sends(path.connection, path.direction, &mut packet)
+            .sends(path.connection, path.enters.direction(), &mut packet)
         {
-            self.offer_burst(path.link, path.direction, &packet, 1);
+            self.offer_burst(path.enters, &packet, 1);
         } else {
             self.record.count_lost(&packet.body);
         }

@@ -189,7 +189,7 @@ impl<'a> Simulation<'a> {
     #[inline(always)] // as `step`
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Link(timer) => self.link_timer(timer as usize),
+            Event::Link(timer) => self.link_timer(timer),
             Event::Access(line) => self.access_line_due(line as usize),
             rare => self.handle_rare(rare),
         }
@@ -199,7 +199,7 @@ impl<'a> Simulation<'a> {
     fn handle_rare(&mut self, event: Event) {
         match event {
             Event::Link(_) | Event::Access(_) => {}
-            Event::NextLink(direction) => self.next_link_reached(direction as usize),
+            Event::NextLink(direction) => self.next_link_reached(direction),
             Event::Sender(connection) => self.sender_timer(connection as usize),
             Event::Receiver(connection) => self.receiver_timer(connection as usize),
             Event::Departure(connection) => self.depart(connection as usize),
@@ -233,7 +233,7 @@ impl<'a> Simulation<'a> {
         self.sample_pool();
         let at_hosts = self.hosts.loss.totals();
         self.record
-            .queue_samples(now_ns, self.network.links(), at_hosts);
+            .queue_samples(now_ns, self.network.row.links(), at_hosts);
         let next_ns = now_ns + self.plan.sample_interval_ns;
         self.agenda.schedule(next_ns, Event::Sample);
     }
