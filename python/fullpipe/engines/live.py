@@ -27,7 +27,6 @@ from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
 from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
-from fullpipe.scenario.wifi import refuse_wifi
 
 _POLL_S = 0.1
 #: Seconds beyond the run's duration that the agent may take for set-up and clean-up.
@@ -43,7 +42,6 @@ class LiveEngine:
     def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
         """Raises UserError if the agent is missing, or, with options, if this host's kernel lacks
         what the plan needs."""
-        refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_stacks(plan, self.name)

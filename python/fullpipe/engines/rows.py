@@ -17,7 +17,11 @@ RATE_BIN_MS = 20
 
 
 def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
-    """Raises UserError for links that htb and netem cannot emulate."""
+    """Raises UserError for links that htb and netem cannot emulate. Frames of a kernel's simulated
+    radios (mac80211_hwsim) take no time on the air."""
+    for link in plan.get("links", []):
+        if (kind := link["medium"]["kind"]) != "wire":
+            raise UserError(f"{kind}: only --engine sim has links of this kind, not {engine}")
     for index, link, direction, wire in _directions(plan):
         impairments = wire.get("impairments") or {}
         refused = {

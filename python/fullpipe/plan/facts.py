@@ -70,11 +70,11 @@ class LinkQueue(NamedTuple):
 
 
 def link_queues(plan: Mapping[str, Any]) -> list[LinkQueue]:
-    """Every queue that has a rate, and both of a Wi-Fi channel."""
+    """Every queue that has a rate, and both of a link that is no wire."""
     found = []
     for link in plan.get("links", []):
         for direction, rate_bps in zip(DIRECTIONS, link_rates_bps(link), strict=True):
-            if rate_bps or link["medium"].get("kind") == "wifi":
+            if rate_bps or link["medium"].get("kind", "wire") != "wire":
                 name = queue_name(link["name"], direction)
                 queue = Queue(name, link_capacity(link, direction))
                 found.append(LinkQueue(link["name"], direction, rate_bps, queue))

@@ -8,12 +8,10 @@ The result of `resolve_wifi` is the JSON of crates/fullpipe-net/src/wifi/params.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fullpipe.base.errors import UserError
 from fullpipe.scenario.fields import Rate, Ratio, Section, Time
 
 MAX_STATIONS = 100
@@ -231,13 +229,6 @@ def station_names(options: WifiOptions) -> list[str]:
         else:
             names += [f"{name}.{position + 1}" for position in range(station.count)]
     return names
-
-
-def refuse_wifi(plan: Mapping[str, Any], engine: str) -> None:
-    """Raises UserError where the plan has a Wi-Fi link. Kernels have none: frames of their
-    simulated radios (mac80211_hwsim) take no time on the air."""
-    if any(link["medium"]["kind"] == "wifi" for link in plan.get("links", [])):
-        raise UserError(f"wifi: only --engine sim has a Wi-Fi channel, not {engine}")
 
 
 def resolve_wifi(options: WifiOptions) -> dict[str, Any]:

@@ -39,7 +39,6 @@ from fullpipe.engines.vm import (
 )
 from fullpipe.engines.vm.hardware import Hardware, memory_mib
 from fullpipe.engines.vm.shared import Job
-from fullpipe.scenario.wifi import refuse_wifi
 
 _NO_QEMU = f"--engine vm needs {hardware.PROGRAM}; `fullpipe doctor --install` installs it"
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
@@ -79,7 +78,6 @@ class VmEngine:
 
     def _refuse(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError for plans that no machine here can run, whatever its kernel."""
-        refuse_wifi(plan, self.name)
         refuse_links(plan, self.name)
         refuse_host(plan, self.name)
         refuse_ecn(plan, self.name)
