@@ -4,7 +4,7 @@
  * connection, call the algorithm and apply what it decided. It must never know which algorithm it
  * carries, nor in which form: algorithm.bpf.c (eBPF) or the file of a package (module/) includes
  * the algorithm, defines FP_ALGORITHM, its name, and FP_HOST, the header with what differs between
- * the forms (host.h here, module/host.h there), and includes this one. The algorithm's flags decide
+ * the forms (host.h here, module/host.c there), and includes this one. The algorithm's flags decide
  * what is compiled: cong_control or cong_avoid, the ring, RTT samples. What holds where it decides
  * nothing is cc/defaults.h's.
  *
@@ -12,7 +12,7 @@
  * - State lives beside the socket: icsk_ca_priv has 104 bytes, BBRv3 needs more.
  * - No tx_in_flight and no lost count per packet: the contract's snapshot ring (cc/ring.h) stands
  *   in, fed by min_tso_segs, which TCP calls before it sends, and by what precedes a timeout's
- *   retransmission. The module keeps records of its own (module/sent.h).
+ *   retransmission. The module keeps records of its own (module/sent.c).
  * - No call for each packet marked lost: losses are judged on the next ACK. The module finds them
  * at the next call of any kind.
  * - None for a tail loss probe's recovery: it is known by its states, CWR and back within one ACK

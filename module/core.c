@@ -25,11 +25,11 @@ FP_PACKAGE_SETS(FP_EXTERN_SET)
 
 #define FP_ALGORITHM_ROW(name) &fp_algorithm_##name,
 #define FP_SET_ROW(name) &fp_set_##name,
-static const struct fp_algorithm *const algorithms[] = {FP_PACKAGE_ALGORITHMS(FP_ALGORITHM_ROW)};
-static const struct fp_set *const sets[] = {FP_PACKAGE_SETS(FP_SET_ROW)};
+static const struct fp_algorithm *const fp_algorithms[] = {FP_PACKAGE_ALGORITHMS(FP_ALGORITHM_ROW)};
+static const struct fp_set *const fp_sets[] = {FP_PACKAGE_SETS(FP_SET_ROW)};
 
-static bool on_request;
-module_param(on_request, bool, 0444);
+static bool fp_on_request;
+module_param_named(on_request, fp_on_request, bool, 0444);
 MODULE_PARM_DESC(on_request, "register nothing until a program asks for it");
 
 bool fp_uses_ring;
@@ -37,8 +37,8 @@ module_param_named(ring, fp_uses_ring, bool, 0444);
 MODULE_PARM_DESC(ring, "judge losses by snapshots of bursts, as eBPF has to, not by each packet");
 
 /* For each algorithm that asks, IPv4, IPv6 and IPv4 in IPv6. */
-static struct fp_family families[3 * ARRAY_SIZE(algorithms)];
-static DEFINE_SPINLOCK(families_lock);
+static struct fp_family fp_families[3 * ARRAY_SIZE(fp_algorithms)];
+static DEFINE_SPINLOCK(fp_families_lock);
 
 const struct fp_family *fp_family_of(const struct inet_connection_sock_af_ops *original,
 				     fp_xmit *queue_xmit)
@@ -46,9 +46,9 @@ const struct fp_family *fp_family_of(const struct inet_connection_sock_af_ops *o
 	struct fp_family *family = NULL;
 	u32 i;
 
-	spin_lock_bh(&families_lock);
-	for (i = 0; i < ARRAY_SIZE(families); i++) {
-		family = &families[i];
+	spin_lock_bh(&fp_families_lock);
+	for (i = 0; i < ARRAY_SIZE(fp_families); i++) {
+		family = &fp_families[i];
 		if (!family->original) {
 			family->calls = *original;
 			family->calls.queue_xmit = queue_xmit;
@@ -57,16 +57,16 @@ const struct fp_family *fp_family_of(const struct inet_connection_sock_af_ops *o
 		if (family->original == original && family->calls.queue_xmit == queue_xmit)
 			break;
 	}
-	spin_unlock_bh(&families_lock);
-	return i < ARRAY_SIZE(families) ? family : NULL;
+	spin_unlock_bh(&fp_families_lock);
+	return i < ARRAY_SIZE(fp_families) ? family : NULL;
 }
 
 /* All that ever were registered, and what guards the list. */
-static LIST_HEAD(variants);
-static DEFINE_MUTEX(variants_lock);
+static LIST_HEAD(fp_variants);
+static DEFINE_MUTEX(fp_variants_lock);
 
 /* A decimal in the parameter's unit, rounded to what is stored. */
-static int parse(const char *text, u32 scale, u64 *stored)
+static int fp_param_parse(const char *text, u32 scale, u64 *stored)
 {
 	u64 number = 0, divisor = 1;
 	bool is_fraction = false, has_digits = false;
@@ -89,7 +89,7 @@ static int parse(const char *text, u32 scale, u64 *stored)
 }
 
 /* Millionths, as a decimal. */
-static int print(char *text, size_t size, u32 stored, u32 scale)
+static int fp_param_print(char *text, size_t size, u32 stored, u32 scale)
 {
 	u64 millionths = ((u64)stored * 1000000 + scale / 2) / scale;
 	int length =
@@ -103,36 +103,37 @@ static int print(char *text, size_t size, u32 stored, u32 scale)
 	return length;
 }
 
-static int param_set(const char *text, const struct kernel_param *param)
+static int fp_param_set(const char *text, const struct kernel_param *param)
 {
 	const struct fp_place *place = param->arg;
 	const struct fp_param *about = place->about;
 	char least[24], most[24];
 	u64 stored;
 
-	if (!parse(text, about->scale, &stored) && stored >= about->min && stored <= about->max) {
+	if (!fp_param_parse(text, about->scale, &stored) && stored >= about->min &&
+	    stored <= about->max) {
 		*place->value = stored;
 		return 0;
 	}
-	print(least, sizeof(least), about->min, about->scale);
-	print(most, sizeof(most), about->max, about->scale);
+	fp_param_print(least, sizeof(least), about->min, about->scale);
+	fp_param_print(most, sizeof(most), about->max, about->scale);
 	pr_err("%s: %s=%s: must be %s to %s\n", FP_DEVICE, param->name, text, least, most);
 	return -ERANGE;
 }
 
-static int param_get(char *text, const struct kernel_param *param)
+static int fp_param_get(char *text, const struct kernel_param *param)
 {
 	const struct fp_place *place = param->arg;
-	int length = print(text, PAGE_SIZE - 1, *place->value, place->about->scale);
+	int length = fp_param_print(text, PAGE_SIZE - 1, *place->value, place->about->scale);
 
 	text[length] = '\n';
 	text[length + 1] = 0;
 	return length + 1;
 }
 
-const struct kernel_param_ops fp_param_ops = {.set = param_set, .get = param_get};
+const struct kernel_param_ops fp_param_ops = {.set = fp_param_set, .get = fp_param_get};
 
-static struct fp_log *make_log(u32 call_bytes)
+static struct fp_log *fp_log_make(u32 call_bytes)
 {
 	struct fp_log *log = vzalloc(sizeof(*log) + FP_LOG_BYTES);
 
@@ -159,7 +160,7 @@ bool fp_log_put(struct fp_log *log, const void *call)
 	return has_room;
 }
 
-static const void *log_first(struct fp_log *log)
+static const void *fp_log_first(struct fp_log *log)
 {
 	const void *call = NULL;
 
@@ -170,30 +171,29 @@ static const void *log_first(struct fp_log *log)
 	return call;
 }
 
-static struct fp_variant *find(const char *kernel_name)
+static struct fp_variant *fp_variant_find(const char *kernel_name)
 {
 	struct fp_variant *variant;
 
-	list_for_each_entry(variant, &variants,
-			    others) if (variant->is_registered &&
-					!strcmp(variant->ops.name, kernel_name)) return variant;
+	list_for_each_entry(variant, &fp_variants, others)
+		if (variant->is_registered && !strcmp(variant->ops.name, kernel_name))
+			return variant;
 	return NULL;
 }
 
-static void destroy(struct fp_variant *variant)
+static void fp_variant_destroy(struct fp_variant *variant)
 {
 	vfree(variant->log);
 	kfree(variant);
 }
 
 /* Whether sockets use, or may come to use, other constants of an algorithm that has one set. */
-static bool is_set_otherwise(const struct fp_algorithm *algorithm, const u32 *params)
+static bool fp_is_set_otherwise(const struct fp_algorithm *algorithm, const u32 *params)
 {
 	size_t size = algorithm->param_count * sizeof(u32);
 	struct fp_variant *variant;
 
-	list_for_each_entry(variant, &variants, others)
-	{
+	list_for_each_entry(variant, &fp_variants, others) {
 		if (variant->algorithm == algorithm && memcmp(variant->params, params, size) &&
 		    (variant->is_registered || READ_ONCE(variant->counts.live)))
 			return true;
@@ -201,8 +201,8 @@ static bool is_set_otherwise(const struct fp_algorithm *algorithm, const u32 *pa
 	return false;
 }
 
-static int add(const struct fp_algorithm *algorithm, const char *kernel_name, const u32 *params,
-	       bool is_traced)
+static int fp_variant_add(const struct fp_algorithm *algorithm, const char *kernel_name,
+			  const u32 *params, bool is_traced)
 {
 	struct fp_variant *variant;
 	size_t size = struct_size(variant, params, algorithm->param_count);
@@ -212,7 +212,7 @@ static int add(const struct fp_algorithm *algorithm, const char *kernel_name, co
 	for (i = 0; i < algorithm->param_count; i++)
 		if (params[i] < algorithm->params[i].min || params[i] > algorithm->params[i].max)
 			return -ERANGE;
-	if (algorithm->has_one_set && is_set_otherwise(algorithm, params))
+	if (algorithm->has_one_set && fp_is_set_otherwise(algorithm, params))
 		return -EBUSY;
 	/* A power of two is aligned to its size, as the operations want to be to a cache line. */
 	variant = kzalloc(roundup_pow_of_two(size), GFP_KERNEL);
@@ -227,55 +227,55 @@ static int add(const struct fp_algorithm *algorithm, const char *kernel_name, co
 	memcpy(variant->params, params, algorithm->param_count * sizeof(u32));
 	variant->algorithm = algorithm;
 	if (is_traced) {
-		variant->log = make_log(algorithm->call_bytes);
+		variant->log = fp_log_make(algorithm->call_bytes);
 		if (!variant->log) {
-			destroy(variant);
+			fp_variant_destroy(variant);
 			return -ENOMEM;
 		}
 	}
 	error = tcp_register_congestion_control(&variant->ops);
 	if (error) {
-		destroy(variant);
+		fp_variant_destroy(variant);
 		return error;
 	}
 	variant->is_registered = true;
-	list_add_tail(&variant->others, &variants);
+	list_add_tail(&variant->others, &fp_variants);
 	return 0;
 }
 
-static void take_away(struct fp_variant *variant)
+static void fp_variant_remove(struct fp_variant *variant)
 {
 	if (variant->is_registered)
 		tcp_unregister_congestion_control(&variant->ops);
 	variant->is_registered = false;
 }
 
-static int register_one(const struct fp_described *wanted)
+static int fp_register(const struct fp_described *wanted)
 {
 	u32 i;
 
 	if (strnlen(wanted->kernel_name, FP_NAME_BYTES) == FP_NAME_BYTES ||
 	    !wanted->kernel_name[0] || wanted->param_count > FP_PARAMS_MOST)
 		return -EINVAL;
-	for (i = 0; i < ARRAY_SIZE(algorithms); i++) {
-		if (strncmp(algorithms[i]->name, wanted->algorithm, sizeof(wanted->algorithm)))
+	for (i = 0; i < ARRAY_SIZE(fp_algorithms); i++) {
+		if (strncmp(fp_algorithms[i]->name, wanted->algorithm, sizeof(wanted->algorithm)))
 			continue;
-		if (algorithms[i]->param_count != wanted->param_count)
+		if (fp_algorithms[i]->param_count != wanted->param_count)
 			return -EINVAL;
-		return add(algorithms[i], wanted->kernel_name, wanted->params, wanted->is_traced);
+		return fp_variant_add(fp_algorithms[i], wanted->kernel_name, wanted->params,
+				      wanted->is_traced);
 	}
 	return -ENOENT;
 }
 
-static int describe(struct fp_described *described)
+static int fp_describe(struct fp_described *described)
 {
 	u32 index = described->index;
 	struct fp_variant *variant;
 
 	memset(described, 0, sizeof(*described));
 	described->index = index;
-	list_for_each_entry(variant, &variants, others)
-	{
+	list_for_each_entry(variant, &fp_variants, others) {
 		if (index--)
 			continue;
 		strscpy(described->algorithm, variant->algorithm->name,
@@ -297,7 +297,7 @@ static int describe(struct fp_described *described)
 	return -ENOENT;
 }
 
-static bool is_ours(const struct sock *sk)
+static bool fp_is_ours(const struct sock *sk)
 {
 	const struct tcp_congestion_ops *ops = READ_ONCE(inet_csk(sk)->icsk_ca_ops);
 
@@ -305,7 +305,7 @@ static bool is_ours(const struct sock *sk)
 }
 
 /* Under the socket's lock: the state is of one call. */
-static long read_state(const struct fp_state *asked)
+static long fp_read_state(const struct fp_state *asked)
 {
 	void __user *buffer = u64_to_user_ptr(asked->buffer);
 	struct socket *socket;
@@ -320,7 +320,7 @@ static long read_state(const struct fp_state *asked)
 	sk = socket->sk;
 	if (sk_is_tcp(sk)) {
 		lock_sock(sk);
-		state = is_ours(sk) ? *fp_socket_place(sk) : NULL;
+		state = fp_is_ours(sk) ? *fp_socket_place(sk) : NULL;
 		if (state) {
 			bytes = fp_variant_of(sk)->algorithm->state_bytes;
 			if (bytes > asked->bytes)
@@ -334,14 +334,14 @@ static long read_state(const struct fp_state *asked)
 	return bytes;
 }
 
-static long on_named(struct file *file, unsigned int command, const char *name, u32 seed)
+static long fp_on_named(struct file *file, unsigned int command, const char *name, u32 seed)
 {
-	struct fp_variant *variant = find(name);
+	struct fp_variant *variant = fp_variant_find(name);
 
 	if (!variant)
 		return -ENOENT;
 	if (command == FP_UNREGISTER)
-		take_away(variant);
+		fp_variant_remove(variant);
 	else if (command == FP_SEED)
 		WRITE_ONCE(variant->counts.seed, seed);
 	else if (!variant->log)
@@ -351,7 +351,7 @@ static long on_named(struct file *file, unsigned int command, const char *name, 
 	return 0;
 }
 
-static long device_ioctl(struct file *file, unsigned int command, unsigned long argument)
+static long fp_device_ioctl(struct file *file, unsigned int command, unsigned long argument)
 {
 	void __user *user = (void __user *)argument;
 	struct fp_described *described;
@@ -359,7 +359,8 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 	long result;
 
 	if (command == FP_STATE)
-		return copy_from_user(&state, user, sizeof(state)) ? -EFAULT : read_state(&state);
+		return copy_from_user(&state, user, sizeof(state)) ? -EFAULT
+								   : fp_read_state(&state);
 	described = kzalloc(sizeof(*described), GFP_KERNEL);
 	if (!described)
 		return -ENOMEM;
@@ -369,24 +370,24 @@ static long device_ioctl(struct file *file, unsigned int command, unsigned long 
 		result = copy_from_user(described, user, sizeof(*described)) ? -EFAULT : 0;
 	if (result)
 		goto out;
-	mutex_lock(&variants_lock);
+	mutex_lock(&fp_variants_lock);
 	switch (command) {
 	case FP_REGISTER:
-		result = register_one(described);
+		result = fp_register(described);
 		break;
 	case FP_DESCRIBE:
-		result = describe(described);
+		result = fp_describe(described);
 		break;
 	case FP_UNREGISTER:
 	case FP_SEED:
 	case FP_TRACE:
 		described->kernel_name[FP_NAME_BYTES - 1] = 0;
-		result = on_named(file, command, described->kernel_name, described->seed);
+		result = fp_on_named(file, command, described->kernel_name, described->seed);
 		break;
 	default:
 		result = -ENOTTY;
 	}
-	mutex_unlock(&variants_lock);
+	mutex_unlock(&fp_variants_lock);
 	if (!result && command == FP_DESCRIBE && copy_to_user(user, described, sizeof(*described)))
 		result = -EFAULT;
 out:
@@ -395,7 +396,7 @@ out:
 }
 
 /* One reader: the agent's. */
-static ssize_t device_read(struct file *file, char __user *buffer, size_t size, loff_t *offset)
+static ssize_t fp_device_read(struct file *file, char __user *buffer, size_t size, loff_t *offset)
 {
 	struct fp_log *log = file->private_data;
 	size_t given = 0;
@@ -403,7 +404,7 @@ static ssize_t device_read(struct file *file, char __user *buffer, size_t size, 
 
 	if (!log)
 		return -EINVAL;
-	while (given + log->call_bytes <= size && (call = log_first(log))) {
+	while (given + log->call_bytes <= size && (call = fp_log_first(log))) {
 		if (copy_to_user(buffer + given, call, log->call_bytes))
 			return -EFAULT;
 		spin_lock_bh(&log->lock);
@@ -414,64 +415,67 @@ static ssize_t device_read(struct file *file, char __user *buffer, size_t size, 
 	return given;
 }
 
-static int device_open(struct inode *inode, struct file *file)
+static int fp_device_open(struct inode *inode, struct file *file)
 {
 	/* The miscellaneous devices' own open() leaves itself here. */
 	file->private_data = NULL;
 	return capable(CAP_NET_ADMIN) ? 0 : -EPERM;
 }
 
-static const struct file_operations device_calls = {
+static const struct file_operations fp_device_calls = {
     .owner = THIS_MODULE,
-    .open = device_open,
-    .read = device_read,
-    .unlocked_ioctl = device_ioctl,
+    .open = fp_device_open,
+    .read = fp_device_read,
+    .unlocked_ioctl = fp_device_ioctl,
 };
 
-static struct miscdevice device = {
+static struct miscdevice fp_device = {
     .minor = MISC_DYNAMIC_MINOR,
     .name = FP_DEVICE,
-    .fops = &device_calls,
+    .fops = &fp_device_calls,
     .mode = 0600,
 };
 
-static void remove_all(void)
+static void fp_variants_remove(void)
 {
 	struct fp_variant *variant, *next;
 
-	list_for_each_entry_safe(variant, next, &variants, others) take_away(variant);
+	list_for_each_entry_safe(variant, next, &fp_variants, others)
+		fp_variant_remove(variant);
 	/* What kfree_rcu() frees needs no code of ours, but what reads it (get_info) does. */
 	synchronize_rcu();
-	list_for_each_entry_safe(variant, next, &variants, others) destroy(variant);
-	INIT_LIST_HEAD(&variants);
+	list_for_each_entry_safe(variant, next, &fp_variants, others)
+		fp_variant_destroy(variant);
+	INIT_LIST_HEAD(&fp_variants);
 }
 
-static int __init begin(void)
+static int __init fp_module_init(void)
 {
 	int error = 0;
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(sets) && !on_request && !error; i++) {
-		error = add(sets[i]->algorithm, sets[i]->kernel_name, sets[i]->params, false);
+	for (i = 0; i < ARRAY_SIZE(fp_sets) && !fp_on_request && !error; i++) {
+		error = fp_variant_add(fp_sets[i]->algorithm, fp_sets[i]->kernel_name,
+				       fp_sets[i]->params, false);
 		if (error)
-			pr_err("%s: %s cannot be registered: %d\n", FP_DEVICE, sets[i]->kernel_name,
-			       error);
+			pr_err("%s: %s cannot be registered: %d\n", FP_DEVICE,
+			       fp_sets[i]->kernel_name, error);
 	}
 	if (!error)
-		error = misc_register(&device);
+		error = misc_register(&fp_device);
 	if (error)
-		remove_all();
+		fp_variants_remove();
 	return error;
 }
 
-static void __exit end(void)
+static void __exit fp_module_exit(void)
 {
-	misc_deregister(&device);
-	remove_all();
+	misc_deregister(&fp_device);
+	fp_variants_remove();
 }
 
-module_init(begin);
-module_exit(end);
+module_init(fp_module_init);
+module_exit(fp_module_exit);
 MODULE_AUTHOR("fullpipe");
 MODULE_DESCRIPTION("Congestion controls of fullpipe: " FP_PACKAGE_TITLE);
 MODULE_VERSION(FP_PACKAGE_VERSION);

@@ -72,7 +72,7 @@ struct fp_sent {
 	bool is_told; /* its loss */
 };
 
-/* Those of a socket (sent.h). */
+/* Those of a socket (sent.c). */
 struct fp_sents {
 	struct fp_sent *slot;
 	u32 size;      /* a power of two; 0: none are kept */
@@ -111,12 +111,11 @@ struct fp_variant {
 /* False: there was no room. */
 bool fp_log_put(struct fp_log *log, const void *call);
 
-static inline struct fp_variant *fp_variant_of(const struct sock *sk)
-{
-	return container_of(inet_csk(sk)->icsk_ca_ops, struct fp_variant, ops);
-}
+#define fp_variant_of(sk)                                                                          \
+	((struct fp_variant *)container_of(inet_csk(sk)->icsk_ca_ops, struct fp_variant, ops))
 
-/* The socket's state, with which its struct fp_socket begins; NULL: not ours, or not begun. */
-static inline void **fp_socket_place(const struct sock *sk) { return (void **)inet_csk_ca(sk); }
+/* The socket's state, with which its struct fp_socket begins; NULL: not ours, or not begun. Not by
+ * inet_csk_ca(), which is another in a file of the kernel (linux/linux_tcp.h). */
+#define fp_socket_place(sk) ((void **)inet_csk(sk)->icsk_ca_priv)
 
 #endif

@@ -200,9 +200,9 @@ def _algorithm(algorithm: str, name: str, main: str, sets: Sequence[CcSet]) -> s
         f'#include "{main}"',
         f"#define FP_ALGORITHM {name}",
         f'#define FP_IDENTITY "{algorithm}"',
-        '#define FP_HOST "../module/host.h"',
+        '#define FP_HOST "../module/host.c"',
         '#include "bpf/glue.h"',
-        '#include "module/ops.h"',
+        '#include "module/ops.c"',
     ]
     for item in sets:
         lines += [

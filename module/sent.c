@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * sent.h - a record of every packet sent, which Google's kernel keeps in the packets themselves:
+ * sent.c - a record of every packet sent, which Google's kernel keeps in the packets themselves:
  * what was in flight and what had been lost at its last sending. A socket's own copy of its address
  * family's operations tells when TCP hands a packet to IP (as net/smc does for other calls).
  * Records are in the order of sending; a packet's is found by the time at which it was last sent,
- * which TCP knows, and among those of one microsecond by its bytes. glue.h and host.h must precede
+ * which TCP knows, and among those of one microsecond by its bytes. glue.h and host.c must precede
  * it.
  *
  * Where a socket cannot be followed, or memory is missing, the contract's ring stands in.
  */
-#ifndef FULLPIPE_MODULE_SENT_H
-#define FULLPIPE_MODULE_SENT_H
-
 #define FP_SENT_LEAST 256u
 #define FP_SENT_MOST 65536u
 
@@ -164,8 +161,7 @@ static void fp_report_losses(struct sock *sk, struct fp_socket *s)
 	if (!s->sents.size || !s->is_live)
 		return;
 	skb = tcp_rtx_queue_head(sk);
-	skb_rbtree_walk_from(skb)
-	{
+	skb_rbtree_walk_from(skb) {
 		const struct tcp_skb_cb *packet = TCP_SKB_CB(skb);
 		struct cc_event event = {.kind = CC_EVENT_LOST};
 		struct fp_sent *sent;
@@ -188,5 +184,3 @@ static void fp_report_losses(struct sock *sk, struct fp_socket *s)
 		}
 	}
 }
-
-#endif

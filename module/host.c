@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
-/* host.h - what the glue needs of a module: state of sockets, constants, counters, the log of
+/* host.c - what the glue needs of a module: state of sockets, constants, counters, the log of
  * calls. glue.h includes it where its struct fp_socket is known. */
-#ifndef FULLPIPE_MODULE_HOST_H
-#define FULLPIPE_MODULE_HOST_H
-
 #if FP_WANTS_RING
-/* In sent.h. */
+/* In sent.c. */
 static void fp_follow(struct sock *sk, struct fp_socket *s);
 static void fp_unfollow(struct sock *sk, struct fp_socket *s);
 static void fp_sample(struct sock *sk, struct fp_socket *s);
@@ -60,5 +57,3 @@ static __always_inline const struct FP_CC(_params) * fp_parameters(const struct 
 /* Only the eBPF verifier asks for it. */
 #define fp_keep(value)
 #define fp_rate_sample(context) ((const struct rate_sample *)*(context + 1))
-
-#endif

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
-/* ops.h - the calls of glue.h as a struct tcp_congestion_ops, and the algorithm's entry in the
+/* ops.c - the calls of glue.h as a struct tcp_congestion_ops, and the algorithm's entry in the
  * package. The glue takes its arguments as eBPF programs do, in an array. */
-#ifndef FULLPIPE_MODULE_OPS_H
-#define FULLPIPE_MODULE_OPS_H
-
 #include "../cc/table.h"
 
 #if FP_WANTS_RING
-#include "sent.h"
+#include "sent.c"
 #endif
 
 #define FP_ARGUMENTS(...) ((u64[]){__VA_ARGS__})
@@ -255,5 +252,3 @@ const struct fp_algorithm FP_PASTE(fp_algorithm_, FP_ALGORITHM) = {
     .has_one_set = true,
 #endif
 };
-
-#endif
