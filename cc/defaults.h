@@ -2,9 +2,17 @@
 /*
  * defaults.h - what holds where an algorithm decides nothing, and the bounds of what it may decide.
  *
- * Every host calls cc_open_ctl() just before an algorithm and cc_close_ctl() just after it: what is
- * left alone then means the same in the kernel, in the simulator and in a replay. Nothing of this
- * may stand in a host.
+ * Every host makes a call of an algorithm in four steps, so that what is left alone means the same
+ * in the kernel, in the simulator and in a replay:
+ *
+ *   open    cc_open_event(), or cc_open_ctl() where it is no event: decisions as they stand
+ *   call    NAME_init(), NAME_on_ack() or NAME_on_event()
+ *   settle  cc_settle_ack() after on_ack(), cc_settle_event() after on_event(): the host's part
+ *   close   cc_close_ctl(): bounds, and what was left alone
+ *
+ * The steps stand where calls differ in form, and only there: table.h (C in a program), bpf/glue.h
+ * (kernels) and decide() of crates/fullpipe-cc/src/controller.rs (other languages). What a step
+ * does is here alone.
  *
  * decision         left alone                                      bounds
  * pacing_rate_Bps  follows the window, as Linux paces without       the cap of application and host

@@ -44,7 +44,7 @@
 
 #define CC_VARIABLES(name) CC_JOIN_VALUE(CC_VARIABLES_, CC_HAS_LIST(name##_STATE))(name)
 
-/* One call between cc_open_event() and cc_close_ctl(). */
+/* One call in the four steps of defaults.h. */
 #define CC_DECIDE(name, event_kind, call, settle)                                                  \
 	do {                                                                                       \
 		u64 host_rate_Bps = ctl->pacing_rate_Bps;                                          \

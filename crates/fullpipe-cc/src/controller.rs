@@ -390,7 +390,7 @@ impl Controller {
     }
 }
 
-/// One call of a trait object with the contract's defaults around it, as table.h does for C.
+/// One call of a trait object in the steps of cc/defaults.h, of which `call` makes two: call, settle.
 fn decide(
     kept: &mut abi::Kept,
     flags: u32,
