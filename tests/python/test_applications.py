@@ -169,7 +169,7 @@ def test_a_har_gives_sizes_and_what_is_none_is_refused(
 
     entries = [entry(5000, 300), entry(-1, -1, 700), entry(0, 200)]
     har.write_text(json.dumps({"log": {"entries": entries}}))
-    assert levels_of_har(har) == [["5300B"], ["700B"]]
+    assert levels_of_har(har) == [["5300B"], ["700B", "200B"]]
     with har.open("wb") as file:
         file.truncate(100 * 2**20)
     monkeypatch.setattr(

@@ -21,7 +21,7 @@ from fullpipe.cli.options import (
     cc_names,
     engine_options,
 )
-from fullpipe.cli.output import console, text_table
+from fullpipe.cli.output import console, message, text_table
 
 
 def test_names() -> list[str]:
@@ -62,6 +62,10 @@ def test(
         Path | None,
         typer.Option(metavar="FILE", help="HAR file with the page's sizes (http, http-rrul)."),
     ] = None,
+    har_page: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Page load of a HAR file with several, by its pageref."),
+    ] = None,
     engine: Engine = "sim",
     repeat: Annotated[
         int, typer.Option(min=1, max=10000, help="Number of runs, each with another seed.")
@@ -87,7 +91,7 @@ def test(
     from fullpipe.flent.templates import scenario_of, template
     from fullpipe.plan.resolve import resolve
     from fullpipe.scenario.document import load_document
-    from fullpipe.scenario.har import levels_of_har
+    from fullpipe.scenario.har import page_of_har
     from fullpipe.scenario.model import make_scenario
 
     if name == "list":
@@ -99,7 +103,14 @@ def test(
     options = engine_options(engine, kernel=kernel, modules=modules)
     network = load_document(path)
     rtt_texts = [text.strip() for text in rtts.split(",") if text.strip()]
-    levels = [] if har is None else levels_of_har(har)
+    if har_page is not None and har is None:
+        raise UserError("--har-page: names a page load of --har; give that too")
+    levels = []
+    if har is not None:
+        page = page_of_har(har, har_page)
+        levels = page.levels
+        for sentence in page.notes:
+            message(f"note: {har.name}: {sentence}")
     document = scenario_of(chosen, network, str(path), cc, length, streams, rtt_texts, levels)
     document = apply_changes(document, set_ or [])
     text = tomli_w.dumps(document)

@@ -1,35 +1,123 @@
-"""Pages from HAR files (HTTP Archive 1.2), as browsers save what they loaded."""
+"""Pages from HAR files (HTTP Archive 1.2), as browsers and tools save what they loaded.
+
+What a size means depends on who wrote the file:
+
+- Chrome and browsertime (chrome-har) have `response._transferSize`, the whole answer on the wire.
+  With HTTP/2 and 3 Chrome's `bodySize` and `headersSize` are -1. 0 is an answer from the cache.
+- WebPageTest has `_bytesIn` beside `response`, the whole answer; old files have it as text.
+- Firefox writes the whole answer, headers included, as `bodySize` (har-builder.js,
+  network-response-listener.js). It adds `cache.afterRequest` to answers from the cache.
+- Others: `headersSize` and `bodySize`, as the specification says.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.filekind import no_such_file
+from fullpipe.base.units import counted
 
 #: Larger files hold bodies; parsing takes several times their size in memory.
 MAX_FILE_BYTES = 32 * 2**20
 MAX_ENTRIES = 10_000
+#: Answers that name another address, which the browser then asks for (RFC 9110, section 15.4).
+_REDIRECTS = (301, 302, 303, 307, 308)
+#: Answers that have no body (RFC 9110, section 6.4.1).
+_BODILESS = (204, 205, 304)
+#: Page loads that an error lists.
+_LISTED = 12
 
 
-def levels_of_har(path: Path) -> list[list[str]]:
-    """The sizes of a page's answers, headers included: the first document, then all else, in the
-    order of the file, as `levels` of a `[[page]]`. An answer whose size is not told (-1) counts its
-    content's size; one from the cache (0 bytes and no content) is left out.
+@dataclass(frozen=True)
+class HarPage:
+    """One page load: `levels` as of a `[[page]]`, and sentences on what was left out."""
 
-    A HAR says no more of what waited for what than when each began, so there are two levels.
-    Raises UserError where the file cannot be read, is too large, or is no HAR."""
-    entries = _entries(path)
-    sizes = [_bytes(entry, f"{path}: log.entries.{i}") for i, entry in enumerate(entries)]
-    asked = [f"{size}B" for size in sizes if size > 0]
-    if not asked:
-        raise UserError(f"{path}: log.entries: none has a size above 0")
-    document, *rest = asked
-    return [[document], rest] if rest else [[document]]
+    levels: list[list[str]]
+    notes: list[str]
 
 
-def _entries(path: Path) -> list[Any]:
+@dataclass(frozen=True)
+class _Answer:
+    """`wire_bytes` is None where nothing came over the network, for the reason `why`."""
+
+    start: str
+    status: int
+    wire_bytes: int | None
+    why: str = ""
+
+
+def levels_of_har(path: Path, page: str | None = None) -> list[list[str]]:
+    """The levels of `page_of_har`."""
+    return page_of_har(path, page).levels
+
+
+def page_of_har(path: Path, page: str | None = None) -> HarPage:
+    """The page load `page` of a file, by its `pageref`, or the only one.
+
+    The sizes are those of whole answers on the wire, headers included, in the order in which they
+    were asked for. Redirects before the document are a level each, then the document, then all
+    else: a HAR does not say what waited for what. Answers without a body count, as each costs a
+    request; answers from the cache and requests without an answer are left out.
+
+    Raises UserError where the file cannot be read, is too large or no HAR, or has several page
+    loads of which none is chosen."""
+    log = _log(path)
+    entries = list(enumerate(log["entries"]))
+    loads = dict.fromkeys(_pageref(entry) for _, entry in entries)
+    loads.pop(None, None)
+    notes = []
+    if page is not None and page not in loads:
+        known = ", ".join(map(repr, loads)) or "none: its answers name no page"
+        raise UserError(f"--har-page {page}: no page load of {path}; it has {known}")
+    if page is None and len(loads) > 1:
+        raise UserError(_ambiguous(path, log, entries, [load for load in loads if load]))
+    if page is not None:
+        unnamed = sum(_pageref(entry) is None for _, entry in entries)
+        if unnamed:
+            notes.append(f"{counted(unnamed, 'answer')} of no page left out")
+        entries = [(i, entry) for i, entry in entries if _pageref(entry) == page]
+    answers = _answers(path, log, entries)
+    for why in dict.fromkeys(answer.why for answer in answers if answer.why):
+        count = sum(answer.why == why for answer in answers)
+        notes.append(f"{counted(count, 'answer')} left out: {why}")
+    levels = _levels([answer for answer in answers if answer.wire_bytes is not None])
+    if not levels:
+        raise UserError(f"{path}: log.entries: no answer came over the network")
+    return HarPage(levels, notes)
+
+
+def _levels(answers: Sequence[_Answer]) -> list[list[str]]:
+    sizes = [f"{answer.wire_bytes}B" for answer in answers]
+    redirects = 0
+    while redirects < len(answers) - 1 and answers[redirects].status in _REDIRECTS:
+        redirects += 1
+    first, rest = sizes[: redirects + 1], sizes[redirects + 1 :]
+    return [*([size] for size in first), *([rest] if rest else [])]
+
+
+def _ambiguous(
+    path: Path, log: dict[str, Any], entries: list[tuple[int, Any]], loads: list[str]
+) -> str:
+    """What is wrong with a file of several page loads, with a list of them."""
+    listed = []
+    for load in loads[:_LISTED]:
+        answers = _answers(path, log, [(i, e) for i, e in entries if _pageref(e) == load])
+        sizes = [answer.wire_bytes for answer in answers if answer.wire_bytes is not None]
+        listed.append(f"{load!r} ({counted(len(sizes), 'answer')}, {sum(sizes)} B)")
+    more = f" and {len(loads) - _LISTED} more" if len(loads) > _LISTED else ""
+    return (
+        f"{path}: has {len(loads)} page loads; choose one with --har-page: {', '.join(listed)}"
+        f"{more}"
+    )
+
+
+def _log(path: Path) -> dict[str, Any]:
     try:
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
@@ -39,34 +127,114 @@ def _entries(path: Path) -> list[Any]:
             )
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
-        document = json.loads(content)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON: {error}") from None
+        raise UserError(f"{path}: {no_such_file('HAR', content) or f'not JSON: {error}'}") from None
     log = document.get("log") if isinstance(document, dict) else None
     entries = log.get("entries") if isinstance(log, dict) else None
-    if not isinstance(entries, list) or not entries:
-        raise UserError(f"{path}: log.entries: is missing or empty; this is no HAR")
+    if not isinstance(log, dict) or not isinstance(entries, list) or not entries:
+        kind = no_such_file("HAR", document)
+        raise UserError(f"{path}: {kind or 'log.entries: is missing or empty; this is no HAR'}")
     if len(entries) > MAX_ENTRIES:
         raise UserError(f"{path}: log.entries: {len(entries)}, at most {MAX_ENTRIES}")
-    return entries
+    return log
 
 
-def _bytes(entry: Any, where: str) -> int:
+def _pageref(entry: Any) -> str | None:
+    found = entry.get("pageref") if isinstance(entry, dict) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _answers(path: Path, log: dict[str, Any], entries: Sequence[tuple[int, Any]]) -> list[_Answer]:
+    """In the order of their starts, where the file has them all, which it need not keep."""
+    creator = log.get("creator")
+    name = creator.get("name") if isinstance(creator, dict) else None
+    is_firefox = isinstance(name, str) and "firefox" in name.lower()
+    answers = [_answer(e, f"{path}: log.entries.{i}", is_firefox) for i, e in entries]
+    try:
+        return sorted(answers, key=lambda answer: datetime.fromisoformat(answer.start))
+    except (ValueError, TypeError):
+        return answers
+
+
+def _answer(entry: Any, where: str, is_firefox: bool) -> _Answer:
     response = entry.get("response") if isinstance(entry, dict) else None
     if not isinstance(response, dict):
         raise UserError(f"{where}.response: is missing")
-    body = _number(response.get("bodySize", -1), f"{where}.response.bodySize")
-    if body < 0:
-        content = response.get("content")
-        told = content.get("size", 0) if isinstance(content, dict) else 0
-        body = max(0, _number(told, f"{where}.response.content.size"))
-    headers = _number(response.get("headersSize", -1), f"{where}.response.headersSize")
-    return body + max(0, headers) if body else 0
+    start = str(entry.get("startedDateTime", ""))
+    status = _number(response, "status", f"{where}.response")
+    request = entry.get("request")
+    url = request.get("url") if isinstance(request, dict) else None
+    if isinstance(url, str) and url.startswith(("data:", "blob:", "about:")):
+        return _Answer(start, status, None, "no address in the network")
+    if "status" in response and status <= 0:
+        return _Answer(start, status, None, "none came")
+    whole = _number(response, "_transferSize", f"{where}.response")
+    if whole < 0:
+        whole = _number(entry, "_bytesIn", where) or -1
+    if whole == 0 or _is_cached(entry, response, status, is_firefox):
+        return _Answer(start, status, None, "from the cache")
+    if whole < 0:
+        whole = _by_parts(response, status, f"{where}.response", is_firefox)
+    return _Answer(start, status, whole)
 
 
-def _number(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -1 <= value <= 2**32:
-        raise UserError(f"{where}: must be a number of bytes from -1 to 2^32")
-    return int(value)
+def _is_cached(
+    entry: dict[str, Any], response: dict[str, Any], status: int, is_firefox: bool
+) -> bool:
+    """A 304 came over the network, though its content is in the cache."""
+    cache = entry.get("cache")
+    cache = cache if isinstance(cache, dict) else {}
+    if entry.get("_fromCache"):
+        return True
+    if status == 304:
+        return False
+    if is_firefox and "afterRequest" in cache:
+        return True
+    body = response.get("bodySize", -1)
+    return bool(cache.get("beforeRequest")) and isinstance(body, int | float) and body <= 0
+
+
+def _by_parts(response: dict[str, Any], status: int, where: str, is_firefox: bool) -> int:
+    headers = _number(response, "headersSize", where)
+    body = _number(response, "bodySize", where)
+    if is_firefox and body >= headers > 0:
+        return body
+    if headers < 0:
+        headers = _headers_as_text(response)
+    content = response.get("content")
+    if body < 0 and status not in _BODILESS and isinstance(content, dict):
+        body = _number(content, "size", f"{where}.content")
+    return max(0, headers) + max(0, body) or _least(response, status)
+
+
+def _headers_as_text(response: dict[str, Any]) -> int:
+    """Bytes of the headers in HTTP/1; with HTTP/2 and 3 the most that they can take."""
+    headers = response.get("headers")
+    lines = headers if isinstance(headers, list) else []
+    return sum(
+        len(f"{line.get('name', '')}: {line.get('value', '')}\r\n".encode("utf-8", "replace"))
+        for line in lines
+        if isinstance(line, dict)
+    )
+
+
+def _least(response: dict[str, Any], status: int) -> int:
+    """An answer of which nothing is told: its status line and an empty line."""
+    return len(f"HTTP/1.1 {max(status, 0):03d} {response.get('statusText') or ''}"[:200]) + 4
+
+
+def _number(table: dict[str, Any], key: str, where: str) -> int:
+    """A number of a table; -1 where it is absent, null or below 0, which tools write for unknown
+    ones. Old files of WebPageTest have numbers as text."""
+    value = table.get(key)
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= 10:
+        value = int(value)
+    if value is None or value == "":
+        return -1
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value <= 2**32:
+        raise UserError(f"{where}.{key}: must be a number from -1 to 2^32")
+    return max(-1, int(value))

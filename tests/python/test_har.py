@@ -1,0 +1,88 @@
+"""Pages from HAR files of Chrome, Firefox, WebPageTest and browsertime (tests/data/har)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fullpipe.base.errors import UserError
+from fullpipe.scenario.har import levels_of_har, page_of_har
+
+HARS = Path(__file__).parents[1] / "data" / "har"
+
+
+def test_chrome_says_whole_answers_and_redirects_precede_the_document() -> None:
+    page = page_of_har(HARS / "chrome.har")
+    assert page.levels == [["214B"], ["18304B"], ["50123B", "87B", "31B"]]
+    assert page.notes == [
+        "2 answers left out: from the cache", "1 answer left out: no address in the network",
+        "1 answer left out: none came",
+    ]  # fmt: skip
+
+
+def test_firefox_counts_headers_as_body() -> None:
+    page = page_of_har(HARS / "firefox.har")
+    assert page.levels == [["240B"], ["21410B"], ["61390B", "180B", "150B"]]
+    assert page.notes == ["1 answer left out: from the cache"]
+
+
+def test_webpagetest_has_bytes_beside_the_answer_and_views_that_are_chosen() -> None:
+    har = HARS / "webpagetest.har"
+    assert levels_of_har(har, "page_1_0_1") == [["15230B"], ["8120B", "30310B", "120B"]]
+    assert levels_of_har(har, "page_1_1_1") == [["15230B"], ["140B"]]
+
+
+def test_browsertime_has_iterations_that_are_chosen() -> None:
+    har = HARS / "browsertime.har"
+    assert levels_of_har(har, "page_1_1") == [["12300B"], ["45600B", "190B"]]
+    assert levels_of_har(har, "page_2_1") == [["12307B"], ["45607B", "190B"]]
+
+
+def test_several_page_loads_are_listed_and_an_unknown_one_is_refused() -> None:
+    with pytest.raises(UserError, match=r"2 page loads; choose one with --har-page: 'page_1_1' "
+                       r"\(3 answers, 58090 B\), 'page_2_1' \(3 answers, 58104 B\)"):  # fmt: skip
+        levels_of_har(HARS / "browsertime.har")
+    with pytest.raises(UserError, match=r"page_3.*'page_1_1', 'page_2_1'"):
+        levels_of_har(HARS / "browsertime.har", "page_3")
+
+
+def har(tmp_path: Path, *responses: dict[str, Any]) -> Path:
+    path = tmp_path / "page.har"
+    entries = [{"response": response} for response in responses]
+    path.write_text(json.dumps({"log": {"entries": entries}}), encoding="utf-8-sig")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("response", "size"),
+    [
+        ({"status": 200, "headersSize": 200, "bodySize": 1000}, 1200),
+        ({"status": 200, "headersSize": -1, "bodySize": -1, "content": {"size": 700}}, 700),
+        # RFC 9110, section 6.4.1: no body, whatever the content in the cache is.
+        ({"status": 304, "headersSize": 90, "bodySize": -1, "content": {"size": 700}}, 90),
+        ({"status": 204, "headersSize": 80, "bodySize": -1, "content": {"size": 0}}, 80),
+        ({"status": 404, "headersSize": 70, "bodySize": 0}, 70),
+        ({"status": 200, "_transferSize": -1, "headersSize": 10, "bodySize": 20}, 30),
+        ({"status": 200, "_transferSize": None, "headersSize": 10, "bodySize": 20}, 30),
+        # Headers as text, "server: x" and "a: bc" with their line ends.
+        ({"status": 200, "headersSize": -1, "bodySize": 5,
+          "headers": [{"name": "server", "value": "x"}, {"name": "a", "value": "bc"}]}, 23),
+        # HTTP/1.1 204 and an empty line.
+        ({"status": 204, "headersSize": -1, "bodySize": -1}, 17),
+    ],
+)  # fmt: skip
+def test_an_answer_counts_what_the_file_tells_of_it(
+    tmp_path: Path, response: dict[str, Any], size: int
+) -> None:
+    assert levels_of_har(har(tmp_path, response)) == [[f"{size}B"]]
+
+
+def test_bad_sizes_are_refused_by_key(tmp_path: Path) -> None:
+    for response, key in [
+        ({"status": 200, "bodySize": True}, "log.entries.0.response.bodySize"),
+        ({"status": 200, "_transferSize": 2**40}, "log.entries.0.response._transferSize"),
+        ({"status": "ok"}, "log.entries.0.response.status"),
+    ]:
+        with pytest.raises(UserError, match=rf"page\.har: {key}: must be a number"):
+            levels_of_har(har(tmp_path, response))
