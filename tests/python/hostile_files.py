@@ -304,6 +304,16 @@ def _class(on_ack: str = "", **parts: str) -> str:
     return _CLASS.format(**(known | parts))
 
 
+#: What a class knows of its worker, and how it sends what it forged.
+_SETUP = """import json, os, struct, sys
+SETUP = json.loads(sys.argv[1]) if sys.argv[1:] and sys.argv[1].startswith("{") else {}
+def send(content, blobs=0):
+    text = content[:-1] + b', "blobs": [%d]}' % blobs if blobs else content[:-1] + b', "blobs": []}'
+    data = memoryview(struct.pack("<IQ", len(text), blobs) + text)
+    while data:
+        data = data[os.write(SETUP["answers"], data):]
+"""
+
 #: Python: name -> file, and what its run's message says; None: any; HARMLESS: it may work.
 CLASSES: dict[str, tuple[str, str | None]] = {
     "loop at import": (_class(top="while True: pass"), FAILS),
@@ -316,6 +326,29 @@ CLASSES: dict[str, tuple[str, str | None]] = {
         _class("while True:\n            try:\n                raise KeyboardInterrupt\n"
                "            except BaseException: pass"), FAILS),
     "sleeps": (_class("import time; time.sleep(10**6)"), FAILS),
+    "closes its answers": (
+        _class("import os, time; os.close(SETUP['answers']); time.sleep(10**6)", top=_SETUP),
+        FAILS),
+    "floods its reports": (
+        _class("import os, signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+               "        while True:\n"
+               "            try: os.write(SETUP['reports'], bytes(65536))\n"
+               "            except BlockingIOError: pass", top=_SETUP), FAILS),
+    "forges an infinite time": (_class("send(b'{\"progress\": Infinity}')", top=_SETUP), FAILS),
+    "forges small steps": (
+        _class("import time\n        for now in range(10**9):\n"
+               "            send(b'{\"progress\": %d}' % now); time.sleep(0.01)", top=_SETUP),
+        FAILS),
+    "forges rows": (
+        _class("send(b'{\"rows\": {\"flow_samples\": {\"t_us\": \"u64\"}}}')", top=_SETUP), FAILS),
+    "forges a long message": (
+        _class("send(b'{\"rows\": {}}', 2500 << 20)", top=_SETUP), FAILS),
+    "forges long words": (
+        _class("send(b'{\"error\": \"%s\"}' % (b'x' * 60_000_000))", top=_SETUP), FAILS),
+    "starts threads": (
+        _class("import threading, time; threading.stack_size(32768)\n"
+               "        while True: threading.Thread(target=time.sleep, args=(10**6,)).start()"),
+        FAILS),
     "sys.exit": (_class("import sys; sys.exit(0)"), FAILS),
     "sys.exit at import": (_class(top="import sys; sys.exit(0)"), FAILS),
     "os._exit": (_class("import os; os._exit(0)"), FAILS),

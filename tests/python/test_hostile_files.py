@@ -33,8 +33,9 @@ COMMANDS = ["run", "compare", "check"]
 #: One of each kind, for every run of the tests.
 FEW = {
     "c": ["system call", "include of a file", "constructor", "system", "loop in on_ack", "null"],
-    "py": ["loop in on_ack", "os._exit", "kills its parent", "writes", "memory"],
-}
+    "py": ["loop in on_ack", "closes its answers", "os._exit", "kills its parent", "writes",
+           "memory"],
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

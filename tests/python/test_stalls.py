@@ -19,11 +19,15 @@ class Times:
     def __init__(self) -> None:
         self.now_s = 1000.0
         self.queued_s = 50.0
-        self.clock = StallClock(0.2, lambda: self.queued_s, lambda: self.now_s)
+        self.computed_s = 20.0
+        self.clock = StallClock(
+            0.2, lambda: self.queued_s, lambda: self.now_s, lambda: self.computed_s
+        )
 
-    def pass_(self, seconds: float, queued_s: float = 0.0) -> float:
+    def pass_(self, seconds: float, queued_s: float = 0.0, computed_s: float = 0.0) -> float:
         self.now_s += seconds
         self.queued_s += queued_s
+        self.computed_s += computed_s
         return self.clock.look()
 
 
@@ -44,6 +48,16 @@ def test_of_a_shared_processor_the_workers_own_part_counts() -> None:
     for _ in range(100):
         times.pass_(0.1, queued_s=0.075)
     assert times.clock.stalled_s == pytest.approx(100 * 0.025)
+
+
+def test_sleeping_counts_from_the_beginning_whatever_progress_says() -> None:
+    times = Times()
+    for _ in range(10):
+        times.pass_(0.1, computed_s=0.02)
+        times.clock.restart()
+    assert times.clock.own_s == pytest.approx(1.0)
+    assert times.clock.computed_s == pytest.approx(0.2)
+    assert times.clock.idle_s == pytest.approx(0.8)
 
 
 def test_a_wait_that_the_kernel_tells_late_is_taken_back() -> None:

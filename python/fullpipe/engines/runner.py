@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import fullpipe
 from fullpipe.base.commit import git_commit
-from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.writing import claimed
 from fullpipe.congestion import external, registry
 from fullpipe.engines.base import RunResult, engine, refuse_foreign
@@ -125,7 +125,12 @@ def _run_here(
             on_progress(done_ns / plan["duration_ns"])
             return not interrupted()
 
-        result = engine(engine_name).run(plan, progress, options)
+        try:
+            result = engine(engine_name).run(plan, progress, options)
+        except AlgorithmError:
+            if interrupted():  # its code did not stop when it was asked to
+                raise KeyboardInterrupt from None
+            raise
     recording = record_result(plan, scenario_toml, out, engine_name, options, result)
     failures = [result.failure] if result.failure else []
     return Outcome([recording], result.interrupted, failures)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
-from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.writing import atomic_file
 from fullpipe.congestion import external, stacks
 from fullpipe.engines.base import Progress, RunResult
@@ -77,8 +77,8 @@ class SimEngine:
                 raw = _here(plan, progress, files, flows, rows, is_debugged)
             try:
                 tables = rows.with_last(arrow_tables(raw))
-            except (KeyError, ValueError, TypeError) as error:
-                raise UserError(f"the tables of this run are forged: {error}") from None
+            except (KeyError, ValueError, TypeError, NotImplementedError) as error:
+                raise AlgorithmError(f"the tables of this run are forged: {error}") from None
         health = {"problems": [], **raw.get("health", {})}
         for flow, why in health.pop("transport_failures", ()):
             name = plan["flows"][flow]["name"]
@@ -127,15 +127,19 @@ def _contained(
     arguments = {"plan": json.dumps(plan), "traces": list(flows)}
     blobs = [column for trace in flows.values() for column in trace.parts()]
     answer = external.ask(
-        _external(plan), "run", arguments, blobs, listener, link_traces.paths(plan), files
-    )
+        _external(plan), "run", arguments, blobs, listener, link_traces.paths(plan), files,
+        external.Bounds(end_ns=plan["duration_ns"]),
+    )  # fmt: skip
     try:
         value = answer.value
         tables = external.unpacked(value["tables"], answer.blobs)
-        health = {str(name): int(count) for name, count in value["health"].items()}
-        return {**tables, "health": health, "interrupted": bool(value["interrupted"])}
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
-        raise UserError(f"the tables of this run are forged: {error}") from None
+        return {
+            **tables,
+            "health": external.counts(value["health"]),
+            "interrupted": bool(value["interrupted"]),
+        }
+    except (KeyError, ValueError, TypeError) as error:
+        raise AlgorithmError(f"the tables of this run are forged: {error}") from None
 
 
 def _here(

@@ -11,6 +11,9 @@ from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import external
 
+#: Bytes of tables for a byte of a stream, whose numbers are packed, and of any stream.
+_GROWTH, _LEAST_BYTES = 32, 1 << 26
+
 
 def decoded(stream: bytes, algorithms: Iterable[str | None]) -> dict[str, Any]:
     """As `_native.stream.decode`, where a flow may run any of these algorithms. Raises UserError if
@@ -18,7 +21,9 @@ def decoded(stream: bytes, algorithms: Iterable[str | None]) -> dict[str, Any]:
     from_files = sorted({name for name in algorithms if name and external.is_external(name)})
     if not from_files:
         return _native.stream.decode(stream)
-    answer = external.ask(from_files, "decode", {}, [stream])
+    most = _LEAST_BYTES + _GROWTH * len(stream)
+    bounds = external.Bounds(blob_bytes=most)
+    answer = external.ask(from_files, "decode", {}, [stream], bounds=bounds)
     try:
         trace, *blobs = answer.blobs
         value = answer.value
@@ -32,5 +37,5 @@ def decoded(stream: bytes, algorithms: Iterable[str | None]) -> dict[str, Any]:
             "complete": bool(value["complete"]),
             "trace": trace,
         }
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         raise UserError(f"the tables of this run are forged: {error}") from None

@@ -23,13 +23,15 @@ from fullpipe.congestion.external.source import (
 
 if TYPE_CHECKING:
     from fullpipe.congestion.external.bpf import NoClangError, bpf_object, compile_bpf
-    from fullpipe.congestion.external.contained import Listener, unpacked
+    from fullpipe.congestion.external.contained import Bounds, Listener
+    from fullpipe.congestion.external.frames import counts, unpacked
     from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
     from fullpipe.congestion.external.native import ask, describe, load, load_here, warnings
     from fullpipe.congestion.external.unwritten import uninitialised
 
 __all__ = [
     "CONTRACT_VERSION",
+    "Bounds",
     "Listener",
     "NoClangError",
     "NoSanitizersError",
@@ -37,6 +39,7 @@ __all__ = [
     "ask",
     "bpf_object",
     "compile_bpf",
+    "counts",
     "describe",
     "fuzz",
     "is_class",
@@ -55,7 +58,8 @@ __all__ = [
 #: Module -> names that only commands with a file use, loaded at their first use (PEP 562).
 _LAZY = {
     "bpf": ["NoClangError", "bpf_object", "compile_bpf"],
-    "contained": ["Listener", "unpacked"],
+    "contained": ["Bounds", "Listener"],
+    "frames": ["counts", "unpacked"],
     "fuzzing": ["NoSanitizersError", "fuzz"],
     "native": ["ask", "describe", "load", "load_here", "warnings"],
     "unwritten": ["uninitialised"],

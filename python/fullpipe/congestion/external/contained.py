@@ -17,9 +17,10 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,9 +29,10 @@ from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.machine import needs_linux
 from fullpipe.congestion.external import toolchain
+from fullpipe.congestion.external.frames import MAX_BLOB_BYTES, ForgedError, Frame, Frames, unpacked
 from fullpipe.congestion.external.source import Source, folder_of
-from fullpipe.congestion.external.stalls import StallClock, queued_s
-from fullpipe.congestion.external.worker import HEAD, message
+from fullpipe.congestion.external.stalls import StallClock, computed_s, queued_s, threads_of
+from fullpipe.congestion.external.worker import message
 
 #: Seconds that a worker computes or sleeps without any simulated time, after which it is stopped.
 STALL_S = "FULLPIPE_ALGORITHM_STALL_S"
@@ -43,9 +45,19 @@ DEFAULT_MEMORY_MIB = 4096
 _MOST_IDLE = 4
 #: Time for a worker to say where it is, after which it is killed.
 _LAST_WORDS_S = 1.0
+#: Time for a worker that has closed its pipe to end by itself.
+_END_S = 0.5
+#: Time for a worker to give what it has when it is asked to stop.
+_STOP_S = 1.0
 _TICK_S = 0.1
-#: Most bytes of a message's JSON, and of what code may print in one job.
-_MAX_TEXT, _MAX_WORDS = 1 << 26, 1 << 20
+#: Share of a run's simulated time that has to pass within the stall limit: steps of one nanosecond
+#: would keep a command for ever.
+_LEAST_STEP = 1 / 1000
+#: Most threads of a worker: the host's process ids are for all.
+_MOST_THREADS = 256
+#: Most bytes of what code may print in one job, of a fault's report, and of rows that come while no
+#: simulated time passes.
+_MAX_WORDS, _MAX_REPORT, _MAX_IDLE_ROWS = 1 << 20, 1 << 16, 1 << 30
 _PIPE_BYTES = 1 << 20
 
 #: The rest of the environment may hold secrets, and decides nothing.
@@ -63,6 +75,12 @@ _FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+) in (\S+)$', re.M)
 _NO_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|MemoryError")
 #: Distance of an address from the stack's end within which it is the stack that was used up.
 _STACK_MARGIN = 1 << 20
+
+
+#: What a forged answer raises where it is used: in the decoder, or in whoever takes rows (Arrow's
+#: errors are among these).
+_FORGED = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError,
+           RecursionError, NotImplementedError)  # fmt: skip
 
 
 class Algorithm(NamedTuple):
@@ -90,6 +108,15 @@ class Listener:
     rows: Callable[[Mapping[str, Any]], None] = lambda _rows: None
 
 
+class Bounds(NamedTuple):
+    """What a job's answers cannot exceed."""
+
+    #: The run's duration; None where the job has no simulated time.
+    end_ns: int | None = None
+    #: Of one message's columns.
+    blob_bytes: int = MAX_BLOB_BYTES
+
+
 def ask(
     algorithms: Sequence[Algorithm],
     job: str,
@@ -98,6 +125,7 @@ def ask(
     listener: Listener | None = None,
     read: Sequence[str] = (),
     files: Mapping[str, int] | None = None,
+    bounds: Bounds | None = None,
 ) -> Answer:
     """Does a job of `worker.py` in a worker that has loaded these algorithms. `read`: files that it
     may read. `files`: descriptors that it may write to.
@@ -112,7 +140,7 @@ def ask(
     if worker is None:
         worker = _Worker(algorithms, key, files or {})
     try:
-        return worker.do(job, arguments, blobs, listener or Listener())
+        return worker.do(job, arguments, blobs, listener or Listener(), bounds or Bounds())
     finally:
         if worker.is_ready and not files:
             _give_back(worker)
@@ -168,36 +196,6 @@ def _end_all() -> None:
         worker.end()
 
 
-@dataclass
-class _Inbox:
-    """Bytes of the worker, and what whole messages they are."""
-
-    limit: int
-    held: bytearray = field(default_factory=bytearray)
-
-    def messages(self) -> list[tuple[dict[str, Any], list[bytes]]]:
-        """Takes the whole messages. Raises ValueError where it is none."""
-        found = []
-        while len(self.held) >= HEAD.size:
-            text, rest = HEAD.unpack_from(self.held)
-            if text > _MAX_TEXT or rest > self.limit:
-                raise ValueError("a message beyond all bounds")
-            end = HEAD.size + text + rest
-            if len(self.held) < end:
-                break
-            content = json.loads(bytes(self.held[HEAD.size : HEAD.size + text]))
-            sizes = content["blobs"]
-            if not all(isinstance(size, int) and size >= 0 for size in sizes) or sum(sizes) != rest:
-                raise ValueError("sizes that do not fit")
-            blobs, place = [], HEAD.size + text
-            for size in sizes:
-                blobs.append(bytes(self.held[place : place + size]))
-                place += size
-            del self.held[:end]
-            found.append((content, blobs))
-        return found
-
-
 class _Worker:
     """A process that does one job at a time; `is_ready` after one that it answered."""
 
@@ -210,7 +208,8 @@ class _Worker:
         self._sources = [one.source for one in algorithms]
         self._objects = {one.source.id: one.shared_object for one in algorithms}
         self._bases: dict[str, int] = {}
-        self._inbox = _Inbox(key.memory_bytes)
+        self._is_loaded = False
+        self._is_printing = True
         self._words_left = _MAX_WORDS
         self._words = ""
         theirs: list[int] = []
@@ -255,65 +254,91 @@ class _Worker:
         arguments: Mapping[str, Any],
         blobs: Sequence[bytes],
         listener: Listener,
+        bounds: Bounds,
     ) -> Answer:
+        """Does one job. Whatever the code does, this ends: see `_Job`."""
         self.is_ready = False
         self._words_left = _MAX_WORDS
         outgoing = _Outgoing(message({"job": job, "arguments": arguments}, blobs))
-        stall_s = _stall_s()
-        clock = StallClock(2 * _TICK_S, lambda: queued_s(self._process.pid))
-        done_ns, is_stopping = -1, False
+        state = _Job(self._process.pid, bounds)
         while True:
-            self._wait(outgoing)
-            clock.look()
+            data = self._wait(outgoing)
+            state.clock.look()
             try:
-                for content, answer in self._received():
-                    if "done" in content:
-                        self._show_words(last=True)
-                        self.is_ready = True
-                        return Answer(content["done"], answer)
-                    if "error" in content:
-                        self._show_words(last=True)
-                        self.is_ready = True
-                        raise _error(content, self._names())
-                    if "progress" in content and int(content["progress"]) > done_ns:
-                        done_ns = int(content["progress"])
-                        clock.restart()
-                    elif "rows" in content:
-                        listener.rows(unpacked(content["rows"], answer))
-                    elif "bases" in content:
-                        self._bases = {str(one): int(at) for one, at in content["bases"].items()}
-                    elif "ready" in content:
-                        clock.restart()
-                        _say_missing(tuple(map(str, content["ready"])))
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                for frame in state.frames.add(data):
+                    if frame.kind in ("done", "error"):
+                        return self._answer(frame)
+                    self._take(frame, state, listener)
+            except _FORGED as error:
                 raise AlgorithmError(f"{self._names()}: its answers are forged: {error}") from None
-            if not is_stopping and not listener.progress(max(done_ns, 0)):
-                is_stopping = True
+            if not state.is_stopping and not listener.progress(max(state.done_ns, 0)):
+                state.stop()
                 outgoing.pieces += message({})
-            if clock.stalled_s > stall_s:
-                raise self._stalled(stall_s, done_ns)
+            self._check(state)
 
-    def _wait(self, outgoing: _Outgoing) -> None:
-        """Waits for a tick at most; reads what is there, and writes what can be written."""
+    def _answer(self, frame: Frame) -> Answer:
+        self._show_words(last=True)
+        self.is_ready = True
+        if frame.kind == "done":
+            return Answer(frame.value, frame.blobs)
+        if frame.is_simulators:
+            raise RunError(f"{self._names()}: its run failed: {frame.value}")
+        raise AlgorithmError(frame.value)
+
+    def _take(self, frame: Frame, state: _Job, listener: Listener) -> None:
+        if frame.kind == "progress":
+            state.advance(frame.value)
+        elif frame.kind == "rows":
+            state.count_rows(sum(map(len, frame.blobs)))
+            listener.rows(unpacked(frame.value, frame.blobs))
+        elif frame.kind == "bases":
+            self._bases = frame.value
+        elif not self._is_loaded:
+            self._is_loaded = True
+            state.clock.restart()
+            _say_missing(tuple(frame.value))
+
+    def _check(self, state: _Job) -> None:
+        """Raises AlgorithmError where the job has to be ended."""
+        if state.is_late_to_stop:
+            raise AlgorithmError(f"{self._names()}: it did not stop when it was asked to")
+        stall_s = _stall_s()
+        if state.clock.stalled_s > stall_s:
+            raise self._stalled(stall_s, state)
+        # A kernel that counts no time of processes says that it computed nothing.
+        if state.clock.idle_s > stall_s + state.clock.computed_s > stall_s:
+            raise AlgorithmError(
+                f"{self._names()}: stopped: it waited for {state.clock.idle_s:.0f} s and computed "
+                f"for {state.clock.computed_s:.0f} s ({STALL_S} sets the limit)"
+            )
+        threads = threads_of(self._process.pid)
+        if threads > _MOST_THREADS:
+            raise AlgorithmError(
+                f"{self._names()}: it has {threads} threads; at most {_MOST_THREADS} are allowed"
+            )
+
+    def _wait(self, outgoing: _Outgoing) -> bytes:
+        """Waits for a tick at most; reads what is there, and writes what can be written. Returns
+        what came of answers."""
         waiting = select.poll()
-        for descriptor in (self._answers, self._printed):
-            waiting.register(descriptor, select.POLLIN)
+        waiting.register(self._answers, select.POLLIN)
+        if self._is_printing:
+            waiting.register(self._printed, select.POLLIN)
         if outgoing.pieces:
             waiting.register(self._commands, select.POLLOUT)
+        data = b""
         for descriptor, events in waiting.poll(1000 * _TICK_S):
             if descriptor == self._commands:
                 outgoing.write(self._commands)
             elif descriptor == self._printed:
-                if events & select.POLLIN:
+                self._is_printing = bool(events & select.POLLIN)
+                if self._is_printing:
                     self._hear(os.read(self._printed, _PIPE_BYTES))
             else:
                 data = os.read(self._answers, _PIPE_BYTES)
                 if not data:
                     raise self._ended()
-                self._inbox.held += data
-
-    def _received(self) -> list[tuple[dict[str, Any], list[bytes]]]:
-        return self._inbox.messages()
+        return data
 
     def _hear(self, data: bytes) -> None:
         """Keeps what the code prints, and shows its whole lines."""
@@ -332,41 +357,55 @@ class _Worker:
             shown = "".join(one if one.isprintable() or one == "\t" else "?" for one in line)
             print(shown, file=sys.stderr)
 
-    def _stalled(self, stall_s: float, done_ns: int) -> AlgorithmError:
+    def _stalled(self, stall_s: float, state: _Job) -> AlgorithmError:
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGUSR1)
         report = self._last_words(_LAST_WORDS_S)
-        self._process.kill()
-        self._process.wait()
+        self._kill()
+        done_ns = state.done_ns
         at = f" at {done_ns / 1e9:.3f} s of it" if done_ns >= 0 else ""
+        passed = "no simulated time" if done_ns <= 0 else "hardly any simulated time"
         return AlgorithmError(
-            f"{self._place(report)}: stopped: no simulated time passed in {stall_s:g} s{at}: a "
+            f"{self._place(report)}: stopped: {passed} passed in {stall_s:g} s{at}: a "
             f"loop without end, or code that waits ({STALL_S} sets the limit)"
         )
 
     def _ended(self) -> AlgorithmError:
+        """Why there are no more answers. That the pipe is closed does not say that the process has
+        ended."""
+        try:
+            status: int | None = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            status = None
+            self._kill()
         report = self._last_words(0.0)
-        status = self._process.wait()
         told = self._words + self._rest_of_words()
-        if status == -signal.SIGABRT and _NO_MEMORY.search(told):
+        if status is None:
+            what = "it closed the pipe of its answers, and was stopped"
+        elif status == -signal.SIGABRT and _NO_MEMORY.search(told):
             what = f"it took more than {self.key.memory_bytes >> 20} MiB of memory ({MEMORY_MIB})"
         else:
             what = _cause(status, report)
         self._words = ""
         return AlgorithmError(f"{self._place(report)}: {what}")
 
+    def _kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
     def _last_words(self, patience_s: float) -> str:
-        """What the fault handlers wrote, which is at most a pipe's content."""
+        """What the fault handlers wrote: so many bytes, and so long, at most."""
         waiting = select.poll()
         waiting.register(self._reports, select.POLLIN)
         told = b""
-        while waiting.poll(1000 * patience_s):
-            data = os.read(self._reports, _PIPE_BYTES)
+        deadline_s = time.monotonic() + patience_s
+        while len(told) < _MAX_REPORT and waiting.poll(1000 * patience_s):
+            data = os.read(self._reports, _MAX_REPORT)
             if not data:
                 break
             told += data
-            patience_s = min(patience_s, 0.1)
-        return told.decode("utf-8", "replace")
+            patience_s = min(max(deadline_s - time.monotonic(), 0.0), 0.1)
+        return told[:_MAX_REPORT].decode("utf-8", "replace")
 
     def _rest_of_words(self) -> str:
         os.set_blocking(self._printed, False)
@@ -395,8 +434,7 @@ class _Worker:
 
     def end(self) -> None:
         """Ends the process."""
-        self._process.kill()
-        self._process.wait()
+        self._kill()
         self.abandon()
         _all.discard(self)
 
@@ -409,6 +447,45 @@ class _Worker:
         for descriptor in (self._commands, self._answers, self._reports, self._printed):
             with suppress(OSError):
                 os.close(descriptor)
+
+
+class _Job:
+    """How far a job is, and what it may still take."""
+
+    def __init__(self, pid: int, bounds: Bounds) -> None:
+        self.clock = StallClock(
+            2 * _TICK_S, lambda: queued_s(pid), computed=lambda: computed_s(pid)
+        )
+        self.frames = Frames(bounds.blob_bytes, bounds.end_ns)
+        self.done_ns = -1
+        self.is_stopping = False
+        self._end_ns = bounds.end_ns or 0
+        self._restarts_at_ns = 0
+        self._rows_bytes = 0
+        self._asked_at_s = 0.0
+
+    def advance(self, done_ns: int) -> None:
+        """The worker says how much simulated time has passed."""
+        self.done_ns = max(self.done_ns, done_ns)
+        if self.done_ns >= self._restarts_at_ns:
+            self._restarts_at_ns = self.done_ns + max(int(self._end_ns * _LEAST_STEP), 1)
+            self._rows_bytes = 0
+            self.clock.restart()
+
+    def count_rows(self, count: int) -> None:
+        """Raises ForgedError where rows come without simulated time."""
+        self._rows_bytes += count
+        if self._rows_bytes > _MAX_IDLE_ROWS:
+            raise ForgedError(f"more than {_MAX_IDLE_ROWS} bytes of rows while no time passes")
+
+    def stop(self) -> None:
+        """The worker is asked to stop."""
+        self.is_stopping, self._asked_at_s = True, self.clock.own_s
+
+    @property
+    def is_late_to_stop(self) -> bool:
+        """Whether it has had its time to stop."""
+        return self.is_stopping and self.clock.own_s - self._asked_at_s > _STOP_S
 
 
 @dataclass
@@ -429,41 +506,6 @@ class _Outgoing:
                 self.pieces[0] = self.pieces[0][count:]
             else:
                 del self.pieces[0]
-
-
-def unpacked(layout: Mapping[str, Any], blobs: Sequence[bytes]) -> dict[str, dict[str, Any]]:
-    """Tables as the native module gives them, from `worker.packed`. Raises ValueError or TypeError
-    where columns are not of one length, or of no known kind."""
-    left = list(blobs)
-    tables: dict[str, dict[str, Any]] = {}
-    for table, columns in layout.items():
-        lengths = set()
-        tables[table] = {}
-        for column, kind in columns.items():
-            values: Any = left.pop(0)
-            if kind == "text":
-                values = json.loads(values)
-                if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-                    raise ValueError(f"{table}.{column} is no text")
-                lengths.add(8 * len(values))
-            elif kind in ("opt_u64", "opt_i64", "opt_f64"):
-                valid = left.pop(0)
-                lengths |= {len(values), 8 * len(valid)}
-                values = (values, valid)
-            elif kind in ("u64", "f64"):
-                lengths.add(len(values))
-            else:
-                raise ValueError(f"{table}.{column} is of no kind")
-            tables[table][column] = (kind, values)
-        if len(lengths) > 1 or any(length % 8 for length in lengths):
-            raise ValueError(f"columns of {table} differ in length")
-    return tables
-
-
-def _error(content: Mapping[str, Any], names: str) -> AlgorithmError | RunError:
-    text = str(content["error"])
-    is_simulator = content["kind"] == "run"
-    return RunError(f"{names}: its run failed: {text}") if is_simulator else AlgorithmError(text)
 
 
 def _cause(status: int, report: str) -> str:

@@ -85,10 +85,11 @@ def ask(
     listener: contained.Listener | None = None,
     read: Sequence[str] = (),
     files: Mapping[str, int] | None = None,
+    bounds: contained.Bounds | None = None,
 ) -> contained.Answer:
     """As `contained.ask`, with the algorithms of these ids."""
     algorithms = [_algorithm(source_of(identity)) for identity in identities]
-    return contained.ask(algorithms, job, arguments, blobs, listener, read, files)
+    return contained.ask(algorithms, job, arguments, blobs, listener, read, files, bounds)
 
 
 def load_here(identity: str, is_debugged: bool = False) -> None:

@@ -12,8 +12,26 @@ def queued_s(pid: int) -> float:
     """Seconds that a process has been ready to run while others had the processor
     (/proc/PID/schedstat, Documentation/scheduler/sched-stats.rst); 0 where the kernel counts
     none."""
+    return _schedstat(pid, 1)
+
+
+def computed_s(pid: int) -> float:
+    """Seconds that a process has had a processor; 0 where the kernel counts none."""
+    return _schedstat(pid, 0)
+
+
+def threads_of(pid: int) -> int:
+    """The number of a process's threads (/proc/PID/stat, num_threads of proc(5)); 0 without such a
+    process."""
     with suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+        # What is in brackets, the program's name, may have blanks.
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[17])
+    return 0
+
+
+def _schedstat(pid: int, field: int) -> float:
+    with suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[field]) / 1e9
     return 0.0
 
 
@@ -26,12 +44,15 @@ class StallClock:
         pause_s: float,
         queued: Callable[[], float],
         now: Callable[[], float] = time.monotonic,
+        computed: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """A look that comes later than `pause_s` after the last one counts as `pause_s`: this
         process was stopped, and the worker, whose pipe was full, with it."""
-        self._pause_s, self._queued, self._now = pause_s, queued, now
-        self._seen_s, self._seen_queued_s = now(), queued()
+        self._pause_s, self._queued, self._computed, self._now = pause_s, queued, computed, now
+        self._seen_s, self._seen_queued_s, self._seen_computed_s = now(), queued(), computed()
         self.stalled_s = 0.0
+        #: Since the beginning: the worker's own time, what it computed of it, and what it slept.
+        self.own_s = self.computed_s = self.idle_s = 0.0
 
     def restart(self) -> None:
         """The worker made progress."""
@@ -39,8 +60,13 @@ class StallClock:
 
     def look(self) -> float:
         """Counts the time since the last look; returns all of it."""
-        now_s, queued_s = self._now(), self._queued()
+        now_s, queued_s, computed_s = self._now(), self._queued(), self._computed()
         passed_s = now_s - self._seen_s - (queued_s - self._seen_queued_s)
-        self._seen_s, self._seen_queued_s = now_s, queued_s
-        self.stalled_s += min(passed_s, self._pause_s)
+        busy_s = computed_s - self._seen_computed_s
+        self._seen_s, self._seen_queued_s, self._seen_computed_s = now_s, queued_s, computed_s
+        own_s = min(passed_s, self._pause_s)
+        self.stalled_s += own_s
+        self.own_s += own_s
+        self.computed_s += busy_s
+        self.idle_s = max(self.own_s - self.computed_s, 0.0)
         return self.stalled_s

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: Of a message: bytes of JSON, bytes of all blobs. `blobs` of the JSON has their sizes.
 HEAD = struct.Struct("<IQ")
 
+#: Most characters of a failure's words that are sent.
+_MAX_WORDS = 10_000
+
 
 def message(content: dict[str, Any], blobs: Blobs = ()) -> list[bytes]:
     """The pieces of a message, to be written one after another."""
@@ -147,12 +150,12 @@ class _Worker:
         if isinstance(error, RuntimeError) and cause is not None and hasattr(error, "algorithm"):
             from fullpipe.congestion.external import classes
 
-            return {"error": classes.explain(error.algorithm, cause), "kind": "user"}
+            return _failed(classes.explain(error.algorithm, cause), "user")
         if isinstance(error, OSError):
-            return {"error": f"cannot be written: {error}", "kind": "user"}
+            return _failed(f"cannot be written: {error}", "user")
         if isinstance(error, UserError | ValueError):
-            return {"error": str(error), "kind": "user"}
-        return {"error": f"{type(error).__name__}: {error}", "kind": "run"}
+            return _failed(str(error), "user")
+        return _failed(f"{type(error).__name__}: {error}", "run")
 
     def _send(self, content: dict[str, Any], blobs: Blobs = ()) -> None:
         for piece in message(content, blobs):
@@ -174,6 +177,11 @@ class _Worker:
             pieces.append(piece)
             size -= len(piece)
         return b"".join(pieces)
+
+
+def _failed(words: str, kind: str) -> dict[str, Any]:
+    """The frame of a failure. Words beyond its bound would be refused with it (frames.py)."""
+    return {"error": words[:_MAX_WORDS], "kind": kind}
 
 
 def main(setup: dict[str, Any]) -> None:
