@@ -123,8 +123,9 @@ impl Deliveries<'_> {
     /// out, or a packet of that buffer (tcp_fragment()).
     #[inline(always)] // as `sack_buffer`
     fn cut_before(&mut self, number: u32, from: u32) {
-        self.flight.cut_before(number, from);
-        self.queue.cut_before(number, self.flight.una());
+        if self.flight.cut_before(number, from) {
+            self.queue.cut_before(number, self.flight.una());
+        }
     }
 
     #[inline(always)] // as `sack_buffer`

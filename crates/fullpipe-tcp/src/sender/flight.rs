@@ -206,10 +206,10 @@ impl Flight {
     }
 
     /// Splits the buffer that contains packets on both sides of `number`; `from` is `una`, or a packet of
-    /// that buffer.
+    /// that buffer. False if there is none.
     #[inline]
-    pub(super) fn cut_before(&mut self, number: u32, from: u32) {
-        self.board.cut_before(number, from);
+    pub(super) fn cut_before(&mut self, number: u32, from: u32) -> bool {
+        self.board.cut_before(number, from)
     }
 
     /// Merges packets `first..end`, which are SACKed, with the SACKed buffer before them.

@@ -192,12 +192,17 @@ impl Scoreboard {
     }
 
     /// Splits the buffer that contains packets on both sides of `number` (tcp_fragment()); `from` is
-    /// `snd_una`.
+    /// `snd_una`. False if there is none.
     #[inline]
-    pub(super) fn cut_before(&mut self, number: u32, from: u32) {
-        if number <= from || self.own(number - 1).behind == 0 {
-            return;
+    pub(super) fn cut_before(&mut self, number: u32, from: u32) -> bool {
+        let is_inside = number > from && self.own(number - 1).behind > 0;
+        if is_inside {
+            self.cut_inside(number, from);
         }
+        is_inside
+    }
+
+    fn cut_inside(&mut self, number: u32, from: u32) {
         let second = self.own(number - 1).behind;
         let mut place = number - 1;
         loop {

@@ -198,8 +198,9 @@ impl Sender {
     /// Splits the buffer that contains packets on both sides of `number` (tcp_fragment()).
     pub(super) fn cut_before(&mut self, number: u32) {
         let una = self.flight.una();
-        self.flight.cut_before(number, una);
-        self.queue.cut_before(number, una);
+        if self.flight.cut_before(number, una) {
+            self.queue.cut_before(number, una);
+        }
     }
 
     /// __tcp_push_pending_frames().
