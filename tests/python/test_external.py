@@ -23,6 +23,7 @@ from fullpipe.cli.app import app
 from fullpipe.congestion import external
 from fullpipe.congestion.controller import Controller, EventKind
 from fullpipe.congestion.external import contained, native, preprocessing
+from fullpipe.congestion.external.source import keep
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.sim import SimEngine
@@ -342,3 +343,25 @@ def test_nothing_of_a_file_is_loaded_into_the_program(tmp_path: Path) -> None:
     run(str(works(tmp_path)))
     assert str(tmp_path.parent) not in (maps := Path("/proc/self/maps").read_text())
     assert "/native-" not in maps
+
+
+@pytest.mark.parametrize("ends", ["\r\n", "\r"])
+def test_line_ends_of_other_systems_change_nothing(ends: str, tmp_path: Path) -> None:
+    path = works(tmp_path)
+    unix = external.read(path)
+    path.write_bytes(path.read_bytes().replace(b"\n", ends.encode()))
+    source = external.read(path)
+    assert source.id == unix.id
+    keep(source)
+    assert external.source_of(source.id).id == unix.id
+
+
+def test_a_class_with_line_ends_of_windows_runs(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_bytes(
+        b"import fullpipe\r\n\r\n\r\nclass Mine(fullpipe.Controller):\r\n"
+        b"    def on_ack(self, ack):\r\n        self.ctl.cwnd = 7\r\n"
+        b"    def on_event(self, event):\r\n        pass\r\n"
+    )
+    cwnd = run(str(path))["flow_samples"]["cwnd_packets"]
+    assert 7 in cwnd

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.printable import message_of
 
 #: Exit status after an interruption: 128 + SIGINT, as shells have it.
 INTERRUPTED = 130
@@ -42,7 +43,7 @@ def main() -> None:
             if sys.stdout is not None:  # None: closed
                 sys.stdout.flush()  # says here what a full disk would say after the end
     except (UserError, RunError) as error:
-        print(f"fullpipe: {error}", file=sys.stderr)
+        print(f"fullpipe: {message_of(error)}", file=sys.stderr)
         sys.exit(2 if isinstance(error, UserError) else 1)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -66,7 +67,7 @@ def _end(error: Exception) -> NoReturn:
         except OSError:
             status, reason = 2, "the working directory was removed; change into another one"
     with contextlib.suppress(OSError):
-        print(f"fullpipe: {reason}", file=sys.stderr)
+        print(f"fullpipe: {message_of(reason)}", file=sys.stderr)
     # What standard output could not take must not be tried again.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

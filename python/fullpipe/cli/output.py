@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
+
+from fullpipe.base.printable import message_of, printable
 
 if TYPE_CHECKING:
     from fullpipe.plots.look import Look
     from fullpipe.recording.recording import Recording
     from fullpipe.report.comparison import Cell, Row, Test
 
-console = Console(markup=False, highlight=False, emoji=False)
-messages = Console(markup=False, highlight=False, emoji=False, stderr=True)
+#: Most characters of a cell or of a paragraph.
+_MAX_TEXT = 20_000
+
+
+class _Console(Console):
+    """Prints no control sequences but Rich's own."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Text before it is measured."""
+        return super().render_str(printable(text, _MAX_TEXT), **options)
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """Everything else, such as `Text`."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text, _MAX_TEXT), style, control)
+
+
+console = _Console(markup=False, highlight=False, emoji=False)
+messages = _Console(markup=False, highlight=False, emoji=False, stderr=True)
 
 
 def message(line: str, style: str | None = None) -> None:
     """Prints a line on stderr, not wrapped: it may hold a path."""
-    messages.print(line, style=style, soft_wrap=True)
+    messages.print(message_of(line), style=style, soft_wrap=True)
 
 
 def warn(subject: str, reasons: Sequence[str]) -> None:

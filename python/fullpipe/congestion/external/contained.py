@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.machine import needs_linux
+from fullpipe.base.printable import printable
 from fullpipe.congestion.external import toolchain
 from fullpipe.congestion.external.frames import MAX_BLOB_BYTES, ForgedError, Frame, Frames, unpacked
 from fullpipe.congestion.external.source import Source, folder_of
@@ -354,8 +355,7 @@ class _Worker:
             lines, rest = [*lines, rest], ""
         self._words = rest
         for line in lines:
-            shown = "".join(one if one.isprintable() or one == "\t" else "?" for one in line)
-            print(shown, file=sys.stderr)
+            print(printable(line), file=sys.stderr)
 
     def _stalled(self, stall_s: float, state: _Job) -> AlgorithmError:
         with suppress(ProcessLookupError):

@@ -292,7 +292,8 @@ def read_text(path: Path, what: str) -> str:
         text = "\0"
     if "\0" in text:
         raise UserError(f"{path}: not a text file; name {what} in UTF-8")
-    return text
+    # Once, here: hashes, caches and compilers then see the same lines.
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None:
