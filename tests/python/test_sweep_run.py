@@ -322,3 +322,31 @@ def test_a_full_disk_in_a_worker_is_a_failure_with_its_reason(tmp_path: Path) ->
 
     with pytest.raises(UserError, match="No space left"):
         schedule.run_all([schedule.Item(0, 1.0)], full, Here())
+
+
+def test_a_run_of_two_sweeps_is_counted_once_and_a_numeric_axis_is_a_number(
+    tmp_path: Path,
+) -> None:
+    """Whole numbers in one sweep and fractions in the next are numbers, in their order."""
+    small = {"rtt": ["10ms"], "buffer": [16, 2], "cc": ["reno"]}
+    store, _ = filled(tmp_path / "store", sweep(axis=small))
+    store, _ = filled(tmp_path / "store", sweep(axis={**small, "buffer": [16, 0.5, 2]}))
+    runs = ask(store, "select key, buffer from runs order by buffer, seed")
+    assert runs["buffer"].to_pylist() == [0.5, 0.5, 2, 2, 16, 16]
+    assert len(set(runs["key"].to_pylist())) == 6
+    (mean,) = ask(store, "select avg(buffer) as mean from runs")["mean"].to_pylist()
+    assert mean == pytest.approx(18.5 / 3)
+    cells = ask(store, "select buffer, runs from cells order by buffer, sweep").to_pylist()
+    assert [cell["buffer"] for cell in cells] == [0.5, 2, 2, 16, 16]
+    assert {cell["runs"] for cell in cells} == {2}
+
+
+def test_a_run_that_two_sweeps_stored_at_once_is_counted_once(tmp_path: Path) -> None:
+    store, _ = filled(
+        tmp_path / "store", sweep(axis={"rtt": ["10ms"], "buffer": [1], "cc": ["reno"]})
+    )
+    count = "select (select count(*) from runs), (select count(*) from flows), max(runs) from cells"
+    before = ask(store, count).to_pylist()
+    store.write({name: store.table(name) for name in ("runs", "flows", "path")})
+    assert len(store.parts()) > 1
+    assert ask(store, count).to_pylist() == before

@@ -136,12 +136,13 @@ def asked(cells: Sequence[Cell]) -> pa.Table:
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Values of one axis: truths, integers or reals if all are of one kind, else text."""
+    """Values of one axis: truths, integers or reals if all are of one kind, else text. A number
+    that a cell lacks is null."""
     kinds = set(map(type, values))
     if kinds == {bool}:
         return column(values, pa.bool_())
     if kinds == {int}:
         return column(values, pa.int64())
-    if kinds <= {int, float}:
+    if kinds & {int, float} and kinds <= {int, float, type(None)}:
         return column(values, pa.float64())
     return column([None if value is None else str(value) for value in values], pa.string())

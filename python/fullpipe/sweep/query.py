@@ -7,6 +7,7 @@
 | `flows` | a flow of a run | the same, and the flow's |
 | `path` | the bottleneck of a run | the same, and its own |
 
+A run that several sweeps ask for is listed once, as the newest asks for it.
 An axis whose values have units has two columns, as written and in base units: `rtt` and `rtt_s`,
 `rate` and `rate_bps`. If a view has a column of its own with the name of an axis, such as `cc` in
 `flows`, the plain name is refused: `axis_cc` is the cell's value, `flow_cc` (`run_...`, `path_...`)
@@ -25,7 +26,7 @@ import pyarrow as pa
 
 from fullpipe.base.columns import empty
 from fullpipe.base.errors import UserError
-from fullpipe.sweep.store import Store
+from fullpipe.sweep.store import IDENTITY, Store
 from fullpipe.sweep.tables import OWN_FLOWS, SCHEMAS, schema_of, verify
 
 VIEWS = ("cells", "runs", "flows", "path")
@@ -59,12 +60,18 @@ def connect(store: Store, allow_files: bool = False) -> duckdb.DuckDBPyConnectio
         connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     connection.execute(f"create view asked as {_asked(store, sweeps)}")
+    connection.execute(f"create view asked_once as {_once(store)}")
     names = dict.fromkeys(name for schema in sweeps.values() for name in schema.names)
     axes = axis_columns(names)
     for view, schema in SCHEMAS.items():
         if parts:
             rows = ", ".join(sql_text(f"{part}/{view}.parquet") for part in parts)
-            connection.execute(f"create view {view}_rows as select * from read_parquet([{rows}])")
+            # Sweeps at once may have stored a run each; `compact` keeps one.
+            once = f" qualify row_number() over (partition by {', '.join(IDENTITY[view])}) = 1"
+            connection.execute(
+                f"create view {view}_rows as select * from read_parquet([{rows}])"
+                f"{once if len(parts) > 1 else ''}"
+            )
         else:
             connection.register(f"{view}_rows", empty(schema))
         columns = [
@@ -83,7 +90,7 @@ def connect(store: Store, allow_files: bool = False) -> duckdb.DuckDBPyConnectio
             ]  # fmt: skip
         connection.execute(
             f"create view {view} as select asked.sweep, asked.cell, {', '.join(columns)} "
-            f"from asked join {view}_rows r using (key)"
+            f"from asked_once asked join {view}_rows r using (key)"
         )
     point = ", ".join(["asked.sweep", "asked.cell", *(f"asked.{quoted(name)}" for name in axes)])
     connection.execute(
@@ -169,9 +176,28 @@ def ask(store: Store, sql: str, allow_files: bool = False) -> pa.Table:
         connection.close()
 
 
+def _once(store: Store) -> str:
+    """A SELECT of what is asked for, each run once: as the newest sweep asks for it. Cells of one
+    sweep may share a run."""
+    files = store.sweep_files()
+    newest = sorted(files, key=lambda name: (files[name].stat().st_mtime_ns, name), reverse=True)
+    order = ", ".join(map(sql_text, newest))
+    return (
+        "select * from asked qualify "
+        f"rank() over (partition by key order by list_position([{order}], sweep)) = 1"
+        if len(newest) > 1
+        else "select * from asked"
+    )
+
+
 def _asked(store: Store, sweeps: Mapping[str, pa.Schema]) -> str:
     """A SELECT of what all sweeps of a store ask for, with the columns of all: DuckDB reads of them
     what a question needs. A column that is text in one sweep and numbers in another is text."""
+
+    def type_of(column: str) -> str:
+        is_number = all(map(is_numeric, kinds[column]))
+        return "double" if is_number else "varchar"
+
     kinds: dict[str, set[pa.DataType]] = {}
     for schema in sweeps.values():
         for field in schema:
@@ -180,7 +206,7 @@ def _asked(store: Store, sweeps: Mapping[str, pa.Schema]) -> str:
     return " union all by name ".join(
         f"select {sql_text(name)} as sweep, "
         + ", ".join(
-            f"cast({quoted(column)} as varchar) as {quoted(column)}"
+            f"cast({quoted(column)} as {type_of(column)}) as {quoted(column)}"
             if len(kinds[column]) > 1
             else quoted(column)
             for column in schema.names
@@ -188,6 +214,11 @@ def _asked(store: Store, sweeps: Mapping[str, pa.Schema]) -> str:
         + f" from read_parquet({sql_text(str(files[name]))})"
         for name, schema in sweeps.items()
     )
+
+
+def is_numeric(kind: pa.DataType) -> bool:
+    """Whether values are numbers; truths are none."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def quoted(name: str) -> str:

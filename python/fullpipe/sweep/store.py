@@ -45,7 +45,7 @@ from fullpipe.sweep.tables import EXTRA, SCHEMAS, damaged, read, read_part, uniq
 #: 2: other metrics of runs whose flows come late or end and of links whose rate changes.
 FORMAT = 2
 #: The columns that identify a row.
-_IDENTITY = {
+IDENTITY = {
     "runs": ["key"], "flows": ["key", "flow_id"], "path": ["key"],
     "values": ["key", "name", "version"], "distributions": ["key", "name", "version"],
 }  # fmt: skip
@@ -239,7 +239,7 @@ class Store:
             self._remove_replaced()
             if not parts or (len(parts) == 1 and (parts[0] / _REPLACES).exists()):
                 return
-            rows = {name: unique_rows(_rows(name, parts), _IDENTITY[name]) for name in _IDENTITY}
+            rows = {name: unique_rows(_rows(name, parts), IDENTITY[name]) for name in IDENTITY}
             self._add_part(rows, replaces=[part.name for part in parts])
             self._remove_replaced()
 
