@@ -163,36 +163,42 @@ unsafe extern "C" fn open<T: Transport + Default>(
     }
 }
 
-// SAFETY of all functions below: `LoadedEnd` passes the endpoint that `open` made, which it owns and uses
-// from one place at a time, and slices as pointers with their lengths.
-
 unsafe extern "C" fn close(end: *mut End) {
+    // SAFETY: `open` made it, and `LoadedEnd`, its only owner, is dropped.
     drop(unsafe { Box::from_raw(end) });
 }
 
 unsafe extern "C" fn start(end: *mut End, now_ns: u64) {
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     unsafe { &mut *end }.call((), |endpoint| endpoint.start(now_ns));
 }
 
 unsafe extern "C" fn receive(end: *mut End, now_ns: u64, data: *const u8, bytes: usize, ecn: u8) {
+    // SAFETY: `LoadedEnd` passes a slice as a pointer with its length.
     let datagram = unsafe { slice::from_raw_parts(data, bytes) };
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     unsafe { &mut *end }.call((), |endpoint| endpoint.receive(now_ns, datagram, ecn));
 }
 
 unsafe extern "C" fn on_timer(end: *mut End, now_ns: u64) {
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     unsafe { &mut *end }.call((), |endpoint| endpoint.on_timer(now_ns));
 }
 
 unsafe extern "C" fn write(end: *mut End, now_ns: u64, bytes: u64) -> u64 {
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     unsafe { &mut *end }.call(0, |endpoint| endpoint.write(now_ns, bytes))
 }
 
 unsafe extern "C" fn finish(end: *mut End, now_ns: u64) {
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     unsafe { &mut *end }.call((), |endpoint| endpoint.finish(now_ns));
 }
 
 unsafe extern "C" fn transmit(end: *mut End, now_ns: u64, data: *mut u8, bytes: usize) -> Transmit {
+    // SAFETY: `LoadedEnd` passes a slice as a pointer with its length.
     let buffer = unsafe { slice::from_raw_parts_mut(data, bytes) };
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     let sent = unsafe { &mut *end }.call(None, |endpoint| endpoint.transmit(now_ns, buffer));
     sent.unwrap_or_default()
 }
@@ -205,16 +211,20 @@ unsafe extern "C" fn status(end: *mut End) -> Status {
         is_finished: false,
         is_closed: true,
     };
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     unsafe { &mut *end }.call(closed, |endpoint| endpoint.status())
 }
 
 unsafe extern "C" fn sample(end: *mut End) -> Sample {
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     unsafe { &mut *end }.call(Sample::default(), |endpoint| endpoint.sample())
 }
 
 unsafe extern "C" fn failure(end: *mut End, text: *mut Text) {
+    // SAFETY: `LoadedEnd` owns what `open` made, and uses it from one place at a time.
     let end = unsafe { &mut *end };
     let failure = end.panic.clone().or_else(|| end.endpoint.failure());
+    // SAFETY: `LoadedEnd` passes a reference.
     unsafe { &mut *text }.set(&failure.unwrap_or_default());
 }
 
@@ -275,45 +285,53 @@ impl Drop for LoadedEnd {
     }
 }
 
-// SAFETY of all calls below: the endpoint lives until `self` is dropped.
 impl Endpoint for LoadedEnd {
     fn start(&mut self, now_ns: u64) {
+        // SAFETY: the endpoint lives until `self` is dropped.
         unsafe { (self.module.start)(self.end, now_ns) }
     }
 
     fn receive(&mut self, now_ns: u64, datagram: &[u8], ecn: u8) {
         let (data, bytes) = (datagram.as_ptr(), datagram.len());
+        // SAFETY: the endpoint lives until `self` is dropped.
         unsafe { (self.module.receive)(self.end, now_ns, data, bytes, ecn) }
     }
 
     fn on_timer(&mut self, now_ns: u64) {
+        // SAFETY: the endpoint lives until `self` is dropped.
         unsafe { (self.module.on_timer)(self.end, now_ns) }
     }
 
     fn write(&mut self, now_ns: u64, bytes: u64) -> u64 {
+        // SAFETY: the endpoint lives until `self` is dropped.
         unsafe { (self.module.write)(self.end, now_ns, bytes) }
     }
 
     fn finish(&mut self, now_ns: u64) {
+        // SAFETY: the endpoint lives until `self` is dropped.
         unsafe { (self.module.finish)(self.end, now_ns) }
     }
 
     fn transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
         let (data, bytes) = (buffer.as_mut_ptr(), buffer.len());
+        // SAFETY: the endpoint lives until `self` is dropped.
         let sent = unsafe { (self.module.transmit)(self.end, now_ns, data, bytes) };
         (sent.bytes > 0).then_some(sent)
     }
 
     fn status(&mut self) -> Status {
+        // SAFETY: the endpoint lives until `self` is dropped.
         unsafe { (self.module.status)(self.end) }
     }
 
     fn sample(&mut self) -> Sample {
+        // SAFETY: the endpoint lives until `self` is dropped.
         unsafe { (self.module.sample)(self.end) }
     }
 
     fn failure(&self) -> Option<String> {
         let mut text = Text::EMPTY;
+        // SAFETY: the endpoint lives until `self` is dropped.
         unsafe { (self.module.failure)(self.end, &mut text) };
         Some(text.get()).filter(|text| !text.is_empty())
     }
