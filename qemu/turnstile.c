@@ -39,6 +39,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,12 +109,30 @@ static struct {
 
 /* RunState of qapi/run-state.json. */
 #define RUN_STATE_PAUSED 4
-/* Words in the shared memory (struct Header of crates/fullpipe-agent/src/vm.rs): the guest's, and
- * the one for it. */
-#define READY_OFFSET 24
-#define IDLE_OFFSET 32
 
-/* Not zero: the guest is ready. NULL: nobody wants to know. */
+/* The first bytes of the shared memory (struct Header of crates/fullpipe-agent/src/shared.rs). */
+struct header {
+	/* The host's, about the job. */
+	uint64_t job[3];
+	/* Sizes and offsets of this struct. The guest refuses others than its own. */
+	uint8_t layout[8];
+	/* Not zero: the guest is ready. */
+	_Atomic(uint32_t) ready;
+	/* For how long the processor has idled. */
+	_Atomic(int64_t) idle_ns;
+};
+
+/* Where both sides look for it, whatever else changes. */
+_Static_assert(offsetof(struct header, layout) == 24, "the guest reads the layout at 24");
+
+#define OFFSET_AND_SIZE(member)                                                                    \
+	offsetof(struct header, member), sizeof(((struct header *)NULL)->member)
+
+static const uint8_t layout[8] = {sizeof(struct header), offsetof(struct header, job),
+				  OFFSET_AND_SIZE(layout), OFFSET_AND_SIZE(ready),
+				  OFFSET_AND_SIZE(idle_ns)};
+
+/* NULL: nobody wants to know. */
 static _Atomic(uint32_t) *is_ready;
 /* NULL: there is no such memory. */
 static _Atomic(int64_t) *idle_ns;
@@ -133,18 +152,18 @@ __attribute__((constructor)) static void find_guest(void)
 {
 	const char *path = getenv("FULLPIPE_SHARED");
 	int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	char *memory;
+	struct header *header;
 
 	if (file < 0)
 		return;
-	memory =
-	    mmap(NULL, IDLE_OFFSET + sizeof(*idle_ns), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	header = mmap(NULL, sizeof(*header), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	close(file);
-	if (memory == MAP_FAILED)
+	if (header == MAP_FAILED)
 		return;
-	idle_ns = (void *)(memory + IDLE_OFFSET);
+	memcpy(header->layout, layout, sizeof(layout));
+	idle_ns = &header->idle_ns;
 	if (getenv("FULLPIPE_HOLD"))
-		is_ready = (void *)(memory + READY_OFFSET);
+		is_ready = &header->ready;
 }
 
 /* The processor has nothing to do. It holds QEMU's lock here. */

@@ -8,9 +8,10 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File};
+use std::mem::{offset_of, size_of};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 
 use nix::mount::{mount, MsFlags};
 use nix::sys::mman::{mmap, MapFlags, ProtFlags};
@@ -28,14 +29,32 @@ const HOST_FILE: &str = "/host/shared";
 /// The first bytes; all little endian.
 #[repr(C)]
 struct Header {
-    /// The magic bytes, bytes of the job, and offset of the stream ([`extent`]).
-    _job: [u64; 3],
-    /// Not zero: the guest sleeps until it reads its job (qemu/turnstile.c). Written by the guest,
-    /// all else by the host.
+    /// The magic bytes, bytes of the job, and offset of the stream ([`extent`]). Written by the host.
+    job: [u64; 3],
+    /// [`LAYOUT`] as qemu/turnstile.c has it, written before the guest starts. Zero: there is no
+    /// turnstile.
+    layout: [AtomicU8; 8],
+    /// Not zero: the guest sleeps until it reads its job. Written by the guest for qemu/turnstile.c.
     ready: AtomicU32,
-    /// For how long the processor has idled; written whenever it has. Zero: this machine does not say.
+    /// For how long the processor has idled; written by qemu/turnstile.c whenever it has. Zero: this
+    /// machine does not say.
     idle_ns: AtomicU64,
 }
+
+// Where both sides look for it, whatever else changes.
+const _: () = assert!(offset_of!(Header, layout) == 24);
+
+/// Sizes and offsets of [`Header`], in the order of `layout` in qemu/turnstile.c.
+const LAYOUT: [u8; 8] = [
+    size_of::<Header>() as u8,
+    offset_of!(Header, job) as u8,
+    offset_of!(Header, layout) as u8,
+    size_of::<[AtomicU8; 8]>() as u8,
+    offset_of!(Header, ready) as u8,
+    size_of::<AtomicU32>() as u8,
+    offset_of!(Header, idle_ns) as u8,
+    size_of::<AtomicU64>() as u8,
+];
 
 pub(crate) enum Shared {
     Memory(&'static mut [u8]),
@@ -116,13 +135,25 @@ fn extent(head: &[u8]) -> Option<(usize, usize)> {
     (head.starts_with(MAGIC) && job_bytes <= front_bytes).then_some((job_bytes, front_bytes))
 }
 
+/// The first bytes of the memory, if QEMU's side means the same by them.
 fn header(memory: &[u8]) -> Result<&Header, String> {
     if memory.len() < JOB_OFFSET {
         return Err("the shared memory is too small".to_owned());
     }
     // SAFETY: the memory is larger than a header, begins at a page, and lives as long as the
     // reference; every value of its bytes is one of the fields' types.
-    Ok(unsafe { &*memory.as_ptr().cast::<Header>() })
+    let header = unsafe { &*memory.as_ptr().cast::<Header>() };
+    let theirs = header
+        .layout
+        .each_ref()
+        .map(|byte| byte.load(Ordering::Relaxed));
+    match theirs {
+        LAYOUT | [0, ..] => Ok(header),
+        _ => Err(format!(
+            "shared memory: the header's sizes and offsets are {theirs:?} in qemu/turnstile.c and \
+             {LAYOUT:?} in the agent: they are of different builds; `make build` makes both"
+        )),
+    }
 }
 
 fn host_file() -> Result<File, String> {
@@ -179,4 +210,79 @@ fn find_device() -> Option<PathBuf> {
     devices
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|folder| reads(folder, "vendor", IVSHMEM.0) && reads(folder, "device", IVSHMEM.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const TURNSTILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../qemu/turnstile.c");
+
+    /// Two pages with a job of two bytes, as qemu/turnstile.c of this source leaves them to the guest.
+    fn memory_behind(turnstile: &str, name: &str) -> &'static mut [u8] {
+        let folder = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let [source, library, shared] =
+            ["turnstile.c", "turnstile.so", "shared"].map(|name| folder.join(name));
+        fs::write(&source, turnstile).expect("written");
+        let mut memory = vec![0; 2 * JOB_OFFSET];
+        memory[..8].copy_from_slice(MAGIC);
+        memory[8..16].copy_from_slice(&2u64.to_le_bytes());
+        memory[16..24].copy_from_slice(&(JOB_OFFSET as u64 + 2).to_le_bytes());
+        fs::write(&shared, &memory).expect("written");
+        let compiled = Command::new("cc")
+            .args(["-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o"])
+            .args([&library, &source])
+            .status();
+        assert!(compiled.expect("a C compiler").success());
+        let preloaded = Command::new("true")
+            .env("LD_PRELOAD", &library)
+            .env("FULLPIPE_SHARED", &shared)
+            .status();
+        assert!(preloaded.expect("true").success());
+        memory = fs::read(&shared).expect("read");
+        fs::remove_dir_all(&folder).expect("removed");
+        let words = vec![[0u64; JOB_OFFSET / 8]; 2].leak();
+        // SAFETY: a slice of words that is never freed, seen as its bytes.
+        let aligned = unsafe {
+            std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), memory.len())
+        };
+        aligned.copy_from_slice(&memory);
+        aligned
+    }
+
+    #[test]
+    fn qemus_side_and_the_guests_agree_on_the_header() {
+        let source = fs::read_to_string(TURNSTILE).expect("its source");
+        let memory = memory_behind(&source, "agrees");
+        let layout = offset_of!(Header, layout);
+        assert_eq!(memory[layout..layout + 8], LAYOUT);
+        assert!(Shared::Memory(memory).open().is_ok());
+    }
+
+    #[test]
+    fn a_header_that_grew_at_qemus_side_is_refused_with_both_layouts() {
+        let source = fs::read_to_string(TURNSTILE).expect("its source");
+        let (ready, idle) = ("_Atomic(uint32_t) ready;", "_Atomic(int64_t) idle_ns;\n};");
+        for (before, after) in [
+            (ready, format!("uint64_t more; {ready}")),
+            (ready, format!("{ready} uint64_t more;")),
+            (idle, idle.replace("};", "char more; };")),
+        ] {
+            let grown = source.replacen(before, &after, 1);
+            assert_ne!(grown, source);
+            let refused = Shared::Memory(memory_behind(&grown, "grew")).open();
+            let sentence = refused.err().expect("refused");
+            assert!(sentence.contains("qemu/turnstile.c"), "{sentence}");
+            assert!(sentence.contains(&format!("{LAYOUT:?}")), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn a_machine_without_a_turnstile_has_no_layout_to_compare() {
+        let memory = memory_behind("typedef int nothing;", "without");
+        assert!(Shared::Memory(memory).open().is_ok());
+    }
 }

@@ -1,4 +1,4 @@
-"""The memory that host and guest share (guest side: crates/fullpipe-agent/src/vm.rs): a header, the
+"""The memory that host and guest share (guest side: crates/fullpipe-agent/src/shared.rs): a header, the
 job with its files, then the stream of frames. It knows nothing of plans.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Magic, bytes of the job, offset of the stream. The guest's word follows them.
+#: Magic, bytes of the job, offset of the stream. What QEMU and the guest tell one another follows.
 _HEAD = struct.Struct("<8sQQ")
 _MAGIC = b"fullpipe"
 _PAGE = 4096
