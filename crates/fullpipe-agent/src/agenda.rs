@@ -16,26 +16,40 @@ pub(crate) enum Task {
     Progress,
     /// Start the background processes.
     Background,
-    /// A flow connects.
-    Start(usize),
-    /// A flow's application stops.
-    Stop(usize),
-    /// A flow's application writes.
-    Write(usize),
+    /// Of the plan's flows.
+    Flow(FlowTask),
     /// A probe sends a request.
     Probe(usize),
     /// A page's timer.
     Page(usize),
     /// A stream of datagrams sends.
-    Datagram(usize),
-    /// A flow of a group of traffic arrives.
-    Arrive(usize),
-    /// The traffic flow with this arrival number, in this slot, writes its next chunk.
-    Chunk(usize, u64),
+    Stream(usize),
+    /// Of the pool of short flows.
+    Pool(PoolTask),
     /// Read the counters of processors, ports and TCP memory.
     Host,
     /// The run is over.
     End,
+}
+
+/// A task of the plan's flows, with the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FlowTask {
+    /// It connects.
+    Start(usize),
+    /// Its application stops.
+    Stop(usize),
+    /// Its application writes.
+    Write(usize),
+}
+
+/// A task of the pool of short flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PoolTask {
+    /// A flow of this group arrives.
+    Arrive(usize),
+    /// The flow with this arrival number, in this slot, writes its next chunk.
+    Chunk(usize, u64),
 }
 
 /// Tasks in the order of their times.
@@ -70,9 +84,9 @@ mod tests {
         let mut agenda = Agenda::default();
         agenda.add(20, Task::End);
         agenda.add(20, Task::Sample);
-        agenda.add(10, Task::Stop(3));
+        agenda.add(10, Task::Flow(FlowTask::Stop(3)));
         assert_eq!(agenda.take(9), None);
-        assert_eq!(agenda.take(30), Some((10, Task::Stop(3))));
+        assert_eq!(agenda.take(30), Some((10, Task::Flow(FlowTask::Stop(3)))));
         assert_eq!(agenda.take(30), Some((20, Task::Sample)));
         assert_eq!(agenda.take(30), Some((20, Task::End)));
         assert_eq!(agenda.take(30), None);

@@ -12,9 +12,9 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use nix::time::{clock_gettime, clock_nanosleep, ClockNanosleepFlags};
 
+use crate::token::Token;
+
 const MAX_EVENTS: usize = 64;
-/// Token of the alarm; callers use others.
-const ALARM_TOKEN: u64 = u64::MAX - 2;
 
 /// ns of CLOCK_MONOTONIC.
 pub(crate) fn now_ns() -> u64 {
@@ -50,7 +50,7 @@ impl Poller {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let alarm = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        epoll.add(&alarm, EpollEvent::new(flags, ALARM_TOKEN))?;
+        epoll.add(&alarm, EpollEvent::new(flags, Token::Alarm.to_bits()))?;
         Ok(Self {
             epoll,
             alarm,
@@ -59,20 +59,21 @@ impl Poller {
         })
     }
 
-    /// Turns SIGTERM and SIGINT into events with that token until the returned value is dropped.
-    pub(crate) fn watch_end_signals(&self, token: u64) -> io::Result<SignalFd> {
+    /// Turns SIGTERM and SIGINT into [`Token::End`] until the returned value is dropped.
+    pub(crate) fn watch_end_signals(&self) -> io::Result<SignalFd> {
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGTERM);
         signals.add(Signal::SIGINT);
         signals.thread_block()?;
         let requests = SignalFd::with_flags(&signals, SfdFlags::SFD_CLOEXEC)?;
-        self.epoll
-            .add(&requests, EpollEvent::new(EpollFlags::EPOLLIN, token))?;
+        self.watch(&requests, EpollFlags::EPOLLIN, Token::End)?;
         Ok(requests)
     }
 
-    pub(crate) fn watch(&self, what: impl AsFd, flags: EpollFlags, token: u64) -> io::Result<()> {
-        Ok(self.epoll.add(what, EpollEvent::new(flags, token))?)
+    pub(crate) fn watch(&self, what: impl AsFd, flags: EpollFlags, token: Token) -> io::Result<()> {
+        Ok(self
+            .epoll
+            .add(what, EpollEvent::new(flags, token.to_bits()))?)
     }
 
     /// Waits until `at_ns` or until something is ready; returns how many [`Poller::event`]s there are,
@@ -90,7 +91,8 @@ impl Poller {
             Err(Errno::EINTR) => 0,
             Err(error) => return Err(error.into()),
         };
-        let Some(rang) = (0..count).find(|&index| self.ready[index].data() == ALARM_TOKEN) else {
+        let alarm = Token::Alarm.to_bits();
+        let Some(rang) = (0..count).find(|&index| self.ready[index].data() == alarm) else {
             return Ok((count, false));
         };
         self.alarm_ns = None;
@@ -99,8 +101,8 @@ impl Poller {
     }
 
     /// Token and flags of an event.
-    pub(crate) fn event(&self, index: usize) -> (u64, EpollFlags) {
+    pub(crate) fn event(&self, index: usize) -> Option<(Token, EpollFlags)> {
         let event = self.ready[index];
-        (event.data(), event.events())
+        Some((Token::of_bits(event.data())?, event.events()))
     }
 }

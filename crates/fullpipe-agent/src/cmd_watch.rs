@@ -14,9 +14,9 @@ use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::flows::FlowMeter;
 use crate::kernel_cc::{users, User};
 use crate::sink::{FileSink, Sink};
+use crate::tcp_flow::FlowMeter;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

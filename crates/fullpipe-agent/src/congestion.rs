@@ -10,10 +10,9 @@ use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::stream::Frame;
 use fullpipe_plan::{CcChoice, CcFacts, Flow};
 
-use crate::flows::FlowMeter;
 use crate::kernel_cc::{costs, count, insert, load, Code, Loaded, Tracer, Wanted};
 use crate::request::Request;
-use crate::sample::kernel_row;
+use crate::sample::{kernel_row, TcpInfo};
 
 /// The congestion controls of a run.
 pub(crate) struct Congestion {
@@ -53,8 +52,6 @@ impl Congestion {
             let uses_ring = request.plan.host.cc_facts == CcFacts::Stock;
             insert(&format!("{}/{file}", request.objects), uses_ring)?;
         }
-        // What is ready is eBPF, neither traced nor counted.
-        let is_own = request.cc_cost || request.cc_trace.is_some() || request.module.is_some();
         let flows = request.plan.flows.iter();
         let pages = request.plan.pages.iter().map(|page| (&page.cc, true));
         let traffic = request.plan.traffic.iter().map(|group| (&group.cc, true));
@@ -65,11 +62,7 @@ impl Congestion {
         {
             let algorithm = cc.algorithm.as_ref().filter(|_| is_here);
             let Some(algorithm) = algorithm else {
-                let name = cc.name.strip_prefix("kernel:").unwrap_or(&cc.name);
-                let name = match request.cc_cost && name == COUNTED.0 {
-                    true => congestion.counted(request)?,
-                    false => name.to_owned(),
-                };
+                let name = congestion.kernels_own(cc, request)?;
                 congestion.flows.push((name, None));
                 continue;
             };
@@ -79,21 +72,7 @@ impl Congestion {
                 Some(place) => place,
                 None => {
                     sets.push(cc);
-                    let number = congestion.loaded.len();
-                    let is_it = |one: &Loaded| one.is(algorithm, &cc.params);
-                    let found = ready.iter().position(is_it).filter(|_| !is_own);
-                    let loaded = match found {
-                        Some(place) => ready.swap_remove(place),
-                        None => {
-                            let name = format!("fp{number}_{}", std::process::id());
-                            load_set(request, algorithm, &cc.params, &name)?
-                        }
-                    };
-                    // 0 would mean the kernel's own random numbers.
-                    let seed = derive_seed(request.plan.seed, purpose::CC, number as u32) as u32;
-                    loaded.set_seed(seed.max(1))?;
-                    congestion.loaded.push(loaded);
-                    number
+                    congestion.add(algorithm, &cc.params, request, ready)?
                 }
             };
             let name = congestion.loaded[place].kernel_name().to_owned();
@@ -103,6 +82,42 @@ impl Congestion {
             congestion.tracer = Some(congestion.trace(path)?);
         }
         Ok(congestion)
+    }
+
+    /// Loads a set, or takes it from those that are ready; returns its place.
+    fn add(
+        &mut self,
+        algorithm: &str,
+        params: &[u32],
+        request: &Request,
+        ready: &mut Vec<Loaded>,
+    ) -> Result<usize, String> {
+        let place = self.loaded.len();
+        // What is ready is eBPF, neither traced nor counted.
+        let is_own = request.cc_cost || request.cc_trace.is_some() || request.module.is_some();
+        let is_it = |loaded: &Loaded| loaded.is(algorithm, params);
+        let found = ready.iter().position(is_it).filter(|_| !is_own);
+        let loaded = match found {
+            Some(place) => ready.swap_remove(place),
+            None => {
+                let name = format!("fp{place}_{}", std::process::id());
+                load_set(request, algorithm, params, &name)?
+            }
+        };
+        // 0 would mean the kernel's own random numbers.
+        let seed = derive_seed(request.plan.seed, purpose::CC, place as u32) as u32;
+        loaded.set_seed(seed.max(1))?;
+        self.loaded.push(loaded);
+        Ok(place)
+    }
+
+    /// The name of an algorithm that the kernel has.
+    fn kernels_own(&mut self, cc: &CcChoice, request: &Request) -> Result<String, String> {
+        let name = cc.name.strip_prefix("kernel:").unwrap_or(&cc.name);
+        match request.cc_cost && name == COUNTED.0 {
+            true => self.counted(request),
+            false => Ok(name.to_owned()),
+        }
     }
 
     /// The name under which the kernel's own is called from programs.
@@ -166,7 +181,7 @@ impl Congestion {
         &mut self,
         flow: usize,
         socket: &OwnedFd,
-        meter: &FlowMeter,
+        info: &TcpInfo,
         t_us: u64,
     ) -> Result<Frame, String> {
         let flow_id = flow as u64;
@@ -179,7 +194,7 @@ impl Congestion {
                 });
             }
         }
-        let row = kernel_row(socket, meter.sender(), t_us, flow_id);
+        let row = kernel_row(socket, info, t_us, flow_id);
         Ok(Frame::Cc(row))
     }
 

@@ -5,13 +5,14 @@
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
+mod activities;
+mod activity;
 mod agenda;
 mod check;
 mod clock;
 mod cmd_kernel;
 mod cmd_watch;
 mod congestion;
-mod flows;
 mod health;
 mod kernel_cc;
 mod net;
@@ -23,6 +24,8 @@ mod session;
 mod shared;
 mod sink;
 mod socket;
+mod tcp_flow;
+mod token;
 mod two_hosts;
 mod vm;
 

@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::socket::{
-    bind, setsockopt, socket, sockopt, AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn,
+    bind, recvfrom, sendto, setsockopt, socket, sockopt, AddressFamily, MsgFlags, SockFlag,
+    SockProtocol, SockType, SockaddrIn,
 };
 
 /// Bytes that one call of sendfile() may hand over.
@@ -190,6 +191,26 @@ pub(crate) fn discard(socket: &OwnedFd) -> io::Result<Option<u64>> {
     match error.kind() {
         io::ErrorKind::WouldBlock => Ok(None),
         _ => Err(error),
+    }
+}
+
+/// The next datagram's length and sender; `None`: there is none.
+pub(crate) fn receive_datagram(
+    socket: &OwnedFd,
+    packet: &mut [u8],
+) -> io::Result<Option<(usize, Option<SockaddrIn>)>> {
+    match recvfrom::<SockaddrIn>(socket.as_raw_fd(), packet) {
+        Ok(got) => Ok(Some(got)),
+        Err(nix::Error::EAGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A datagram for which the device has no room is lost, as it would be in a queue.
+pub(crate) fn send_datagram(socket: &OwnedFd, bytes: &[u8], to: &SockaddrIn) -> io::Result<()> {
+    match sendto(socket.as_raw_fd(), bytes, to, MsgFlags::empty()) {
+        Ok(_) | Err(nix::Error::EAGAIN | nix::Error::ENOBUFS) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

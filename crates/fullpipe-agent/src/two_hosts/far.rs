@@ -123,7 +123,7 @@ impl Server {
         };
         let session =
             check_for_peers(&request.plan).and_then(|()| Session::with_peer(&request, peer_link));
-        let mut session = match session {
+        let session = match session {
             Ok(session) => session,
             Err(sentence) => return send(&mut control, &Reply::Refused(sentence)),
         };
@@ -140,7 +140,6 @@ impl Server {
         let mut frames = Frames(Vec::new());
         frames.put(&session::kernel_fact());
         let done = session.run_from(start_ns, &mut frames);
-        let done = done.and_then(|()| session.finish(&mut frames));
         frames.put(&done.map_or_else(Frame::Failure, |()| Frame::End));
         let Command::End = recv(&mut control)? else {
             return Err(io::Error::other(

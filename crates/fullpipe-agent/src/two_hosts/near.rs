@@ -44,10 +44,9 @@ pub(crate) fn run(request: &Request, peer: &Peer, sink: &mut dyn Sink) -> Result
             arrivals: sender,
         }),
     };
-    let mut session = Session::with_peer(request, peer_link)?;
+    let session = Session::with_peer(request, peer_link)?;
     send(&mut control, &Command::Go).map_err(place)?;
     let done = session.run_from(now_ns() + one_way_ns + LEAD_NS, sink);
-    let done = done.and_then(|()| session.finish(sink));
     // The far end's recording is kept even if this end failed.
     let theirs = send(&mut control, &Command::End).and_then(|()| receive_frames(&mut control));
     let theirs = theirs.map_err(place)?;

@@ -54,7 +54,7 @@ impl FlowMeter {
     ) -> io::Result<()> {
         if let Some(receiver) = connection.receiver() {
             let info = TcpInfo::of(receiver)?;
-            self.received_bytes = info.bytes_received.min(connection.written_bytes);
+            self.received_bytes = info.bytes_received.min(connection.written_bytes());
             self.received_ce = self.received_ce.max(info.received_ce);
             self.ecn_modes[1] = info.ecn_mode().or(self.ecn_modes[1]);
         }
@@ -185,7 +185,7 @@ impl FlowMeter {
     pub(crate) fn acked_bytes(&self, connection: &Connection) -> u64 {
         let offset = connection.acked_offset();
         let acked = self.sender.bytes_acked.saturating_sub(offset);
-        acked.min(connection.written_bytes)
+        acked.min(connection.written_bytes())
     }
 
     /// Fills the totals of the last look into a row that knows the rest.

@@ -3,39 +3,33 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use fullpipe_plan::{Flow, FlowDirection};
 use nix::errno::Errno;
 use nix::sys::epoll::EpollFlags;
 use nix::sys::socket::{listen, shutdown, Backlog, Shutdown};
-use std::os::fd::AsRawFd;
 
+use super::options::Options;
+use super::supply::Supply;
 use crate::clock::Poller;
 use crate::net::Node;
 use crate::peer::{FAR_BYTES, NEAR_BYTES};
 use crate::sample::TcpInfo;
 use crate::socket::{self, Payload};
+use crate::token::{Role, Token};
 
 /// Flow 0 connects from the first of these ports to the first of those.
 const CLIENT_PORT: u16 = 20_000;
 const SERVER_PORT: u16 = 10_000;
 /// Most flows: the ports of their listeners end where those of the clients begin.
-pub(super) const MAX_FLOWS: usize = 10_000;
+pub(crate) const MAX_FLOWS: usize = 10_000;
 /// Once no more than this is left to write, the kernel reports when the last byte is
 /// acknowledged.
 const LAST_BYTES: u64 = 1 << 20;
 
 /// include/net/tcp_states.h
 const TCP_CLOSE: u8 = 7;
-
-/// The descriptor of a connection that an event concerns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Listener,
-    Client,
-    Server,
-}
 
 /// What an event meant.
 #[derive(Debug)]
@@ -45,6 +39,13 @@ pub(crate) enum ConnectionEvent {
     Drained,
     Finished,
     Broken(String),
+}
+
+/// Where both ends of a connection are: senders' side and receivers' side.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) nodes: &'a [Node],
+    pub(crate) ends: [(usize, Ipv4Addr); 2],
 }
 
 /// Which ends are on this host.
@@ -58,25 +59,18 @@ enum LocalEnds {
 
 /// Both ends of a flow, or the one that is on this host.
 pub(crate) struct Connection {
+    /// Names its descriptors.
     index: usize,
-    direction: FlowDirection,
-    window_bytes: Option<u32>,
+    token: fn(usize, Role) -> Token,
+    options: Options,
     ends: LocalEnds,
     client: Option<OwnedFd>,
     server: Option<OwnedFd>,
-    /// SO_RCVLOWAT of its receiver.
-    low_water_bytes: u32,
-    dscp: u8,
-    unsent_most_bytes: Option<u32>,
-    /// Bytes that the application has yet to write; `None`: no limit.
-    left_bytes: Option<u64>,
-    /// Bytes that it may write now, if it writes at a rate or in chunks.
-    credit_bytes: Option<u64>,
+    supply: Supply,
     /// It waits for the acknowledgement of each chunk.
     has_chunks: bool,
     /// The socket took less than the application has: EPOLLOUT tells when it takes more.
     pub(crate) is_blocked: bool,
-    pub(crate) written_bytes: u64,
     pub(crate) is_started: bool,
     pub(crate) is_established: bool,
     is_closing: bool,
@@ -88,16 +82,14 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Sockets that are ready to connect; `ends` are senders' side and receivers' side. The
-    /// congestion control comes with whether the receiver has it too.
+    /// Sockets that are ready to connect; events carry `token` of the index. The congestion control
+    /// comes with whether the receiver has it too.
     pub(crate) fn open(
         flow: &Flow,
-        index: usize,
+        (index, token): (usize, fn(usize, Role) -> Token),
         (congestion_control, is_at_both_ends): (&str, bool),
-        nodes: &[Node],
-        ends: [(usize, Ipv4Addr); 2],
-        low_water_bytes: u32,
-        unsent_most_bytes: Option<u32>,
+        options: Options,
+        Place { nodes, ends }: Place,
     ) -> Result<Self, String> {
         if index >= MAX_FLOWS {
             return Err(format!("flows: more than {MAX_FLOWS}"));
@@ -124,21 +116,22 @@ impl Connection {
         if is_at_both_ends {
             socket::set_congestion_control(receives, congestion_control).map_err(place(&choose))?;
         }
-        if let Some(bytes) = unsent_most_bytes {
-            socket::set_unsent_limit(sends, bytes).map_err(place("TCP_NOTSENT_LOWAT"))?;
-        }
-        if let Some(bytes) = window_of(flow) {
-            let what = format!("receive window of {bytes} bytes");
-            socket::fix_receive_window(receives, bytes).map_err(place(&what))?;
-        }
-        socket::set_low_water(receives, low_water_bytes).map_err(place("SO_RCVLOWAT"))?;
+        options
+            .limit_unsent(sends)
+            .map_err(place("TCP_NOTSENT_LOWAT"))?;
+        options
+            .fix_window(receives)
+            .map_err(|error| format!("flow {}: {error}", flow.name))?;
+        options
+            .set_low_water(receives)
+            .map_err(place("SO_RCVLOWAT"))?;
         for end in [&client, &listener] {
-            socket::set_dscp(end, flow.dscp).map_err(place("IP_TOS"))?;
+            options.set_dscp(end).map_err(place("IP_TOS"))?;
         }
         let backlog = Backlog::new(1).map_err(|error| format!("backlog: {error}"))?;
         listen(&listener, backlog).map_err(|error| place("listen")(error.into()))?;
         let ends = LocalEnds::Both(listener, addresses[1]);
-        let mut made = Self::new(flow, index, ends, low_water_bytes, unsent_most_bytes);
+        let mut made = Self::new(flow, (index, token), ends, options);
         made.client = Some(client);
         Ok(made)
     }
@@ -146,41 +139,34 @@ impl Connection {
     /// The end that is on this host; [`Connection::adopt`] hands it its connection.
     pub(crate) fn with_peer(
         flow: &Flow,
-        index: usize,
+        names: (usize, fn(usize, Role) -> Token),
         is_near: bool,
-        low_water_bytes: u32,
-        unsent_most_bytes: Option<u32>,
+        options: Options,
     ) -> Self {
-        let end = if is_near {
-            LocalEnds::Near
-        } else {
-            LocalEnds::Far
+        let end = match is_near {
+            true => LocalEnds::Near,
+            false => LocalEnds::Far,
         };
-        Self::new(flow, index, end, low_water_bytes, unsent_most_bytes)
+        Self::new(flow, names, end, options)
     }
 
     fn new(
         flow: &Flow,
-        index: usize,
+        (index, token): (usize, fn(usize, Role) -> Token),
         ends: LocalEnds,
-        low_water_bytes: u32,
-        unsent_most_bytes: Option<u32>,
+        options: Options,
     ) -> Self {
+        let is_patient = flow.app_rate_bps.is_some() || flow.pattern.is_some();
         Self {
             index,
-            direction: flow.direction,
-            window_bytes: window_of(flow),
+            token,
+            options,
             ends,
             client: None,
             server: None,
-            low_water_bytes,
-            dscp: flow.dscp,
-            unsent_most_bytes,
-            left_bytes: flow.amount_bytes,
-            credit_bytes: (flow.app_rate_bps.is_some() || flow.pattern.is_some()).then_some(0),
+            supply: Supply::new(flow.amount_bytes, is_patient),
             has_chunks: false,
             is_blocked: false,
-            written_bytes: 0,
             is_started: false,
             is_established: false,
             is_closing: false,
@@ -193,7 +179,7 @@ impl Connection {
     /// Makes it write only what [`Connection::add_credit`] allows, and report when that has been
     /// acknowledged.
     pub(crate) fn write_in_chunks(&mut self) {
-        self.credit_bytes = Some(0);
+        self.supply.set_patient(true);
         self.has_chunks = true;
     }
 
@@ -203,17 +189,17 @@ impl Connection {
         let (LocalEnds::Both(listener, to), Some(client)) = (&self.ends, &self.client) else {
             return Ok(());
         };
-        poller.watch(
-            listener,
-            EpollFlags::EPOLLIN,
-            token(self.index, Role::Listener),
-        )?;
-        let client_flags = match self.direction {
+        let client_flags = match self.options.direction {
             FlowDirection::Up => sender_flags(),
             FlowDirection::Down => receiver_flags(),
         };
-        poller.watch(client, client_flags, token(self.index, Role::Client))?;
+        poller.watch(listener, EpollFlags::EPOLLIN, self.token_of(Role::Listener))?;
+        poller.watch(client, client_flags, self.token_of(Role::Client))?;
         socket::connect(client, *to)
+    }
+
+    fn token_of(&self, role: Role) -> Token {
+        (self.token)(self.index, role)
     }
 
     /// Takes a connection that was opened and authenticated elsewhere. The end that connected has its
@@ -229,49 +215,38 @@ impl Connection {
             return Err(io::Error::other("a second connection came for this flow"));
         }
         let is_near = matches!(self.ends, LocalEnds::Near);
-        let sends = (self.direction == FlowDirection::Up) == is_near;
+        let sends = (self.options.direction == FlowDirection::Up) == is_near;
         socket::make_nonblocking(&socket)?;
-        if !is_near && sends {
-            socket::set_congestion_control(&socket, congestion_control)?;
+        if sends {
+            if !is_near {
+                socket::set_congestion_control(&socket, congestion_control)?;
+            }
+            self.options.limit_unsent(&socket)?;
+        } else {
+            if !is_near {
+                self.options.fix_window(&socket)?;
+            }
+            self.options.set_low_water(&socket)?;
         }
-        if let (true, Some(bytes)) = (sends, self.unsent_most_bytes) {
-            socket::set_unsent_limit(&socket, bytes)?;
-        }
-        if let (false, false, Some(bytes)) = (is_near, sends, self.window_bytes) {
-            socket::fix_receive_window(&socket, bytes)?;
-        }
-        if !sends {
-            socket::set_low_water(&socket, self.low_water_bytes)?;
-        }
-        socket::set_dscp(&socket, self.dscp)?;
-        let (place, role) = match is_near {
-            true => (&mut self.client, Role::Client),
-            false => (&mut self.server, Role::Server),
-        };
-        let socket = place.insert(socket);
+        self.options.set_dscp(&socket)?;
         let flags = match sends {
             true => sender_flags(),
             false => receiver_flags(),
         };
-        poller.watch(socket, flags, token(self.index, role))?;
+        let (end, role) = match is_near {
+            true => (&mut self.client, Role::Client),
+            false => (&mut self.server, Role::Server),
+        };
+        let socket = end.insert(socket);
+        poller.watch(socket, flags, (self.token)(self.index, role))?;
         self.is_established = true;
         self.pump(payload)?;
         Ok(sends.then_some(ConnectionEvent::Established))
     }
 
-    /// Flow and role of a token.
-    pub(crate) fn of_token(token: u64) -> (usize, Role) {
-        let role = match token & 3 {
-            0 => Role::Listener,
-            1 => Role::Client,
-            _ => Role::Server,
-        };
-        ((token >> 2) as usize, role)
-    }
-
     /// The end that sends data, once there is one.
     pub(crate) fn sender(&self) -> Option<&OwnedFd> {
-        match self.direction {
+        match self.options.direction {
             FlowDirection::Up => self.client.as_ref(),
             FlowDirection::Down => self.server.as_ref(),
         }
@@ -279,10 +254,15 @@ impl Connection {
 
     /// The end that receives data, once there is one.
     pub(crate) fn receiver(&self) -> Option<&OwnedFd> {
-        match self.direction {
+        match self.options.direction {
             FlowDirection::Up => self.server.as_ref(),
             FlowDirection::Down => self.client.as_ref(),
         }
+    }
+
+    /// What the application has written.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.supply.written_bytes()
     }
 
     /// Whether both ends are closed.
@@ -294,7 +274,7 @@ impl Connection {
 
     /// What tcpi_bytes_acked holds before any payload.
     pub(crate) fn acked_offset(&self) -> u64 {
-        match (&self.ends, self.direction) {
+        match (&self.ends, self.options.direction) {
             // The SYN counts, at the end that connects.
             (LocalEnds::Both(..), FlowDirection::Up) => 1,
             (LocalEnds::Both(..), FlowDirection::Down) => 0,
@@ -316,8 +296,12 @@ impl Connection {
         }
         let done = match role {
             Role::Listener => self.accept(poller, payload),
-            Role::Client if self.direction == FlowDirection::Up => self.sending(flags, payload),
-            Role::Server if self.direction == FlowDirection::Down => self.sending(flags, payload),
+            Role::Client if self.options.direction == FlowDirection::Up => {
+                self.sending(flags, payload)
+            }
+            Role::Server if self.options.direction == FlowDirection::Down => {
+                self.sending(flags, payload)
+            }
             Role::Client | Role::Server => self.receive(flags).map(|()| None),
         };
         done.unwrap_or_else(|error| {
@@ -335,13 +319,13 @@ impl Connection {
             return Ok(None);
         };
         let server = socket::accept(listener)?;
-        let flags = match self.direction {
+        let flags = match self.options.direction {
             FlowDirection::Up => receiver_flags(),
             FlowDirection::Down => sender_flags(),
         };
-        poller.watch(&server, flags, token(self.index, Role::Server))?;
+        poller.watch(&server, flags, self.token_of(Role::Server))?;
         self.server = Some(server);
-        if self.direction == FlowDirection::Up {
+        if self.options.direction == FlowDirection::Up {
             return Ok(None);
         }
         self.is_established = true;
@@ -384,14 +368,11 @@ impl Connection {
 
     /// Every byte that the application of a flow with an amount may write has been acknowledged.
     fn is_drained(&self) -> io::Result<bool> {
-        let may = self
-            .left_bytes
-            .map(|left| left.min(self.credit_bytes.unwrap_or(left)));
-        let (Some(0), Some(sender)) = (may, self.sender()) else {
+        let (true, Some(sender)) = (self.supply.is_empty(), self.sender()) else {
             return Ok(false);
         };
         let acked = TcpInfo::of(sender)?.bytes_acked;
-        Ok(acked >= self.acked_offset() + self.written_bytes)
+        Ok(acked >= self.acked_offset() + self.supply.written_bytes())
     }
 
     /// Writes as much as the application has and the socket takes; closes behind the last byte.
@@ -401,25 +382,21 @@ impl Connection {
         }
         self.is_blocked = false;
         loop {
-            let may = self.credit_bytes.unwrap_or(u64::MAX);
-            let wanted = may.min(self.left_bytes.unwrap_or(u64::MAX));
+            let wanted = self.supply.wanted_bytes();
             if wanted == 0 {
                 break;
             }
             let Some(sender) = self.sender() else { break };
-            if self.has_chunks || self.left_bytes.is_some_and(|left| left <= LAST_BYTES) {
+            if self.has_chunks || self.supply.ends_within(LAST_BYTES) {
                 socket::ask_for_acknowledgement(sender)?;
             }
             let Some(sent) = payload.send(sender, wanted)? else {
                 self.is_blocked = true;
                 break;
             };
-            self.written_bytes += sent;
-            for budget in [&mut self.left_bytes, &mut self.credit_bytes] {
-                *budget = budget.map(|bytes| bytes - sent);
-            }
+            self.supply.take(sent);
         }
-        if self.left_bytes == Some(0) {
+        if self.supply.ends_within(0) {
             self.close()?;
         }
         Ok(())
@@ -436,13 +413,13 @@ impl Connection {
 
     /// The application may write more when it writes next.
     pub(crate) fn owe(&mut self, bytes: u64) {
-        self.credit_bytes = self.credit_bytes.map(|credit| credit + bytes);
+        self.supply.add_credit(bytes);
     }
 
     /// The application writes as much as TCP accepts, or nothing; false once the connection is
     /// closing.
     pub(crate) fn set_endless(&mut self, is_endless: bool, payload: &Payload) -> io::Result<bool> {
-        self.credit_bytes = (!is_endless).then_some(0);
+        self.supply.set_patient(!is_endless);
         self.pump(payload)?;
         Ok(!self.is_closing && !self.is_over)
     }
@@ -450,7 +427,7 @@ impl Connection {
     /// The application stops: what is in the socket's buffer still goes.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         if self.is_closing || !self.is_established {
-            self.left_bytes = Some(0);
+            self.supply.stop();
             return Ok(());
         }
         self.close()
@@ -471,9 +448,7 @@ impl Connection {
         };
         let mut read = socket::discard(receiver)?;
         if read.is_some_and(|bytes| bytes > 0) {
-            if let Some(bytes) = self.window_bytes {
-                socket::limit_receive_window(receiver, bytes)?;
-            }
+            self.options.limit_window(receiver)?;
             if flags.contains(EpollFlags::EPOLLRDHUP) {
                 read = socket::discard(receiver)?;
             }
@@ -499,15 +474,6 @@ impl Drop for Connection {
             socket::reset_at_close(end);
         }
     }
-}
-
-fn window_of(flow: &Flow) -> Option<u32> {
-    let bytes = flow.receive_window_bytes?;
-    Some(u32::try_from(bytes).unwrap_or(u32::MAX))
-}
-
-fn token(index: usize, role: Role) -> u64 {
-    (index as u64) << 2 | role as u64
 }
 
 fn sender_flags() -> EpollFlags {

@@ -12,10 +12,10 @@ use fullpipe_plan::stream::Frame;
 use fullpipe_plan::{Page, PageRow};
 use nix::sys::epoll::EpollFlags;
 
-use super::application::{Context, PageFlow};
-use crate::clock::Poller;
-use crate::net::Node;
+use crate::activity::Run;
 use crate::request::Web;
+use crate::sink::Sink;
+use crate::token::{PageSocket, Token};
 
 /// The server's folder, with `PAGE/OBJECT` below it.
 const ROOT: &str = "/run/web";
@@ -24,59 +24,10 @@ const BEGINS: &str = " *   Trying ";
 const ENDS: (&str, &str) = (" * Connection #", " left intact");
 const DAY_US: u64 = 86_400_000_000;
 
-/// A page that the agent or programs load.
-pub(crate) enum AnyPage {
-    Own(Box<PageFlow>),
-    Programs(Box<WebFlow>),
-}
-
-impl AnyPage {
-    /// When the page's next timer is due, if it is not on the agenda yet.
-    pub(crate) fn arm_ns(&mut self) -> Option<u64> {
-        match self {
-            Self::Own(page) => page.arm_ns(),
-            Self::Programs(page) => page.next_ns.take(),
-        }
-    }
-
-    /// A timer of the page may have expired.
-    pub(crate) fn on_timer(&mut self, context: &Context) -> io::Result<()> {
-        match self {
-            Self::Own(page) => page.on_timer(context),
-            Self::Programs(page) => page.load(context),
-        }
-    }
-
-    /// A descriptor is ready; `below` are the bits of the token below the page's.
-    pub(crate) fn handle(
-        &mut self,
-        below: u64,
-        flags: EpollFlags,
-        context: &Context,
-    ) -> io::Result<()> {
-        match self {
-            Self::Own(page) => page.handle(below, flags, context),
-            Self::Programs(page) => page.loaded(context),
-        }
-    }
-
-    /// Rows of loads that have ended; at the end, of all.
-    pub(crate) fn rows(&mut self, is_end: bool, mut put: impl FnMut(Frame)) {
-        match self {
-            Self::Own(page) => page.rows(is_end, put),
-            Self::Programs(page) => {
-                let running = page.client.iter().filter(|_| is_end);
-                page.ended.extend(running.map(|load| load.row.clone()));
-                page.ended.drain(..).map(Frame::Page).for_each(&mut put);
-            }
-        }
-    }
-}
-
 /// A page that is loaded by programs.
-pub(crate) struct WebFlow {
+pub(super) struct WebFlow {
     page: Page,
-    token: u64,
+    index: usize,
     client_node: usize,
     client_line: Vec<String>,
     server: Child,
@@ -96,14 +47,13 @@ struct Load {
 
 impl WebFlow {
     /// Starts the server; the client starts when the page is due.
-    pub(crate) fn open(
+    pub(super) fn open(
         page: &Page,
         index: u32,
         web: &Web,
         congestion_control: &str,
-        nodes: &[Node],
         ends: [(usize, Ipv4Addr); 2],
-        token: u64,
+        run: &Run,
     ) -> Result<Self, String> {
         let place = |error: io::Error| format!("page {}: {error}", page.name);
         let folder = format!("{ROOT}/{index}");
@@ -129,12 +79,13 @@ impl WebFlow {
         };
         // The programs do not set TCP_CONGESTION.
         for (node, _) in ends {
-            nodes[node].enter()?;
-            nodes[node].set("tcp_congestion_control", congestion_control)?;
+            let node = &run.topology.nodes[node];
+            node.enter()?;
+            node.set("tcp_congestion_control", congestion_control)?;
         }
         let server = start(&line(&web.server), &format!("{folder}.server")).map_err(place)?;
         Ok(Self {
-            token,
+            index: index as usize,
             client_node: ends[0].0,
             client_line: line(&web.client),
             server,
@@ -154,14 +105,22 @@ impl WebFlow {
         })
     }
 
-    fn load(&mut self, context: &Context) -> io::Result<()> {
-        context.nodes[self.client_node]
+    /// When the next load is due, if it is not on the agenda yet.
+    pub(super) fn arm_ns(&mut self) -> Option<u64> {
+        self.next_ns.take()
+    }
+
+    /// Starts a load.
+    pub(super) fn load(&mut self, t_ns: u64, run: &Run) -> io::Result<()> {
+        run.topology.nodes[self.client_node]
             .enter()
             .map_err(io::Error::other)?;
         let process = start(&self.client_line, &self.told())?;
         let end = end_of(&process)?;
-        watch(context.poller, &end, self.token)?;
-        self.row.start_us = context.t_ns / 1000;
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+        let token = Token::Page(self.index, PageSocket::Program);
+        run.poller.watch(&end, flags, token)?;
+        self.row.start_us = t_ns / 1000;
         self.client = Some(Load {
             process,
             _end: end,
@@ -172,13 +131,13 @@ impl WebFlow {
     }
 
     /// The client has ended: its output has the begin and the end of the load.
-    fn loaded(&mut self, context: &Context) -> io::Result<()> {
+    pub(super) fn loaded(&mut self, t_ns: u64) -> io::Result<()> {
         let Some(mut load) = self.client.take() else {
             return Ok(());
         };
         let status = load.process.wait()?;
         let by_interval_ns = load.row.start_us * 1000 + self.page.interval_ns;
-        let at_ns = by_interval_ns.max(context.t_ns + self.page.pause_ns);
+        let at_ns = by_interval_ns.max(t_ns + self.page.pause_ns);
         let has_time = self.page.stop_ns.is_none_or(|stop_ns| at_ns < stop_ns);
         let most = self.page.loads.map_or(u64::MAX, u64::from);
         self.next_ns = Some(at_ns).filter(|_| has_time && self.row.load < most);
@@ -192,6 +151,15 @@ impl WebFlow {
                 let last = told.lines().last().unwrap_or("no word");
                 Err(io::Error::other(format!("the client: {status}; {last}")))
             }
+        }
+    }
+
+    /// Rows of loads that have ended; at the end, of the one under way too.
+    pub(super) fn rows(&mut self, is_end: bool, sink: &mut dyn Sink) {
+        let running = self.client.iter().filter(|_| is_end);
+        self.ended.extend(running.map(|load| load.row.clone()));
+        for row in self.ended.drain(..) {
+            sink.put(&Frame::Page(row));
         }
     }
 
@@ -236,10 +204,6 @@ fn end_of(process: &Child) -> io::Result<OwnedFd> {
             .map(|raw| OwnedFd::from_raw_fd(raw as i32))
             .map_err(io::Error::from)
     }
-}
-
-fn watch(poller: &Poller, end: &OwnedFd, token: u64) -> io::Result<()> {
-    poller.watch(end, EpollFlags::EPOLLIN | EpollFlags::EPOLLET, token)
 }
 
 /// From the first attempt to connect until the last of so many transfers was over.
