@@ -587,7 +587,7 @@ CC_INLINE void bbr1_on_ack(struct bbr1 *s, const struct bbr1_params *p, const st
 	u32 app_limited;
 
 	cc_bubble_update(&s->bubble, conn);
-	app_limited = ack->is_app_limited || cc_bubble_holds(&s->bubble, ack);
+	app_limited = ack->is_app_limited || cc_bubble_has(&s->bubble, ack);
 	bbr1_update_bw(s, p, conn, ack, app_limited);
 	bbr1_update_aggregation(s, p, conn, ack, ctl->cwnd);
 	if (s->mode == BBR1_PROBE_BW && bbr1_phase_is_over(s, p, conn, ack, ctl))

@@ -290,7 +290,7 @@ CC_INLINE void bbr3_take_sample(struct bbr3 *s, const struct cc_conn *conn,
 	s->sample.tx_inflight = ack->tx_inflight;
 	s->sample.lost = ack->lost;
 	cc_bubble_update(&s->bubble, conn);
-	if (cc_bubble_holds(&s->bubble, ack))
+	if (cc_bubble_has(&s->bubble, ack))
 		s->sample.app_limited = 1;
 	if (ack->interval_us <= 0 || ack->delivered < 0)
 		return;

@@ -42,7 +42,7 @@ CC_INLINE int cc_bubble_is_forgotten(const struct cc_bubble *bubble, const struc
 	       !cc_bubble_is_open(bubble, conn);
 }
 
-/* With every ACK, before cc_bubble_holds(). */
+/* With every ACK, before cc_bubble_has(). */
 CC_INLINE void cc_bubble_update(struct cc_bubble *bubble, const struct cc_conn *conn)
 {
 	if (cc_bubble_is_forgotten(bubble, conn))
@@ -50,10 +50,18 @@ CC_INLINE void cc_bubble_update(struct cc_bubble *bubble, const struct cc_conn *
 }
 
 /* Was the newest packet that this ACK acknowledges sent in the bubble? */
-CC_INLINE int cc_bubble_holds(const struct cc_bubble *bubble, const struct cc_ack *ack)
+CC_INLINE int cc_bubble_has(const struct cc_bubble *bubble, const struct cc_ack *ack)
 {
 	return bubble->is_known && !cc_before(ack->prior_delivered, bubble->from) &&
 	       !cc_after(ack->prior_delivered, bubble->until);
+}
+
+/* Both at once, for files that were written for release 0.2.0. */
+CC_INLINE int cc_bubble_holds(struct cc_bubble *bubble, const struct cc_conn *conn,
+			      const struct cc_ack *ack)
+{
+	cc_bubble_update(bubble, conn);
+	return cc_bubble_has(bubble, ack);
 }
 
 #endif

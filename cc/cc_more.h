@@ -11,7 +11,7 @@
 /* CC_CONTRACT_VERSION increases when the contract gains a fact, an event or a flag, or changes the
  * meaning of one. A file may state the version it was written for, `#define NAME_CONTRACT 5`. A
  * host refuses a later version, and an earlier one if something the file may rely on has changed
- * since. The first release had version 5; its examples state 4, which 5 only added to.
+ * since: versions 2 to 4 run, as later ones only added something.
  *
  * NAME_FLAGS_IF(F) lists which of NAME_FLAGS only some constants need (flags.h). Built-in
  * algorithms have a line in registry.h; an external one is named by its path. bytes.h converts for

@@ -20,14 +20,16 @@ from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.external.refusals import check_pragma
 
 #: CC_CONTRACT_VERSION of cc/cc.h; the changes of each version, for authors of older files; and the
-#: earliest version whose files still run, because later ones only added something. The first
-#: release had version 5, and examples that state 4.
+#: earliest version whose files still run, because later ones only added something. Examples of
+#: versions 4 and 5 state 2.
 CONTRACT_VERSION = 5
 CONTRACT_CHANGES = {
+    2: "the events LOST, TLP_RECOVERY and ACK, the flags CC_WANTS_ACKS and CC_ECHOES_CE",
+    3: "age_us of an ACK",
     4: "the flag CC_SEND_IS_PURE",
     5: "the flags CC_WANTS_TIMER, CC_WANTS_DETAILS and CC_HOST_RECOVERS",
 }
-CONTRACT_OLDEST = 4
+CONTRACT_OLDEST = 2
 
 #: Prefix of the id of a class that a program passed.
 HANDED = "this."
