@@ -1,5 +1,5 @@
-"""The memory that host and guest share (guest side: crates/fullpipe-agent/src/shared.rs): a header, the
-job with its files, then the stream of frames. It knows nothing of plans.
+"""The memory that host and guest share (guest side: crates/fullpipe-agent/src/shared.rs): a header,
+the job with its files, then the stream of frames. It knows nothing of plans.
 """
 
 from __future__ import annotations
