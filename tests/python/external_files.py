@@ -50,7 +50,7 @@ REFUSED = {
     "missing state": ("struct mine {", "struct other {", "struct mine is missing"),
     "empty state": ("u32 prior_cwnd;", "", "prior_cwnd"),
     "later contract": ("mine_CONTRACT 5", "mine_CONTRACT 7", "version 7 of the contract, this"),
-    "earlier contract": ("mine_CONTRACT 5", "mine_CONTRACT 3", "since then, 4: the flag CC_SEND"),
+    "earlier contract": ("mine_CONTRACT 5", "mine_CONTRACT 1", "since then, 2: the events LOST"),
     "floating point": ("u32 left =", "double gain = 0.5; u32 left = (u32)gain +", "integers only"),
     "libc header": ('#include "cc.h"', "#include <math.h>\n#include", ":4: #include <math.h>"),
     "libc function": (GROW, "ctl->cwnd += (u32)rand();", "rand"),
