@@ -18,6 +18,7 @@ pub fn end_with_parent() -> io::Result<()> {
     let (parent, own) = unsafe { (libc::getppid(), libc::getpid()) };
     // SAFETY: as above.
     if unsafe { libc::getpgrp() } != own {
+        // SAFETY: as above.
         check(unsafe { libc::setpgid(0, 0) })?;
     }
     let before = block(&[libc::SIGTERM, libc::SIGCHLD])?;
