@@ -19,6 +19,7 @@ from flent_documents import (
     measured_document,
     write_document,
 )
+from fullpipe.cli import main
 from fullpipe.flent import (
     FlentError,
     flow_totals,
@@ -300,3 +301,86 @@ def test_errors_name_the_key_and_what_would_be_right(tmp_path: Path) -> None:
             import_flent(read_flent(path), tmp_path / "never")
         assert str(path) in str(caught.value) and "\n" not in str(caught.value)
         assert not (tmp_path / "never").exists()
+
+
+def with_series(meta: dict[str, dict[str, Any]], raw_of: str = "TCP upload::1") -> dict[str, Any]:
+    """A document whose only measured series are these, each with the raw values of one flow."""
+    document = flent_document()
+    raw = [e for e in document["raw_values"][raw_of] if "val" in e]
+    document["raw_values"] = {name: copy.deepcopy(raw) for name in meta}
+    document["metadata"]["SERIES_META"] = meta
+    document["results"] = {}
+    return document
+
+
+NETPERF = {"RUNNER": "NetperfDemoRunner", "UNITS": "Mbits/s", "MEAN_VALUE": 8.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "meta", "direction"),
+    [
+        # Names of tcp_2up_square, tcp_4up_squarewave, tcp_upload_prio and voip-rrul; no metadata.
+        ("TCP cubic 2", {}, "up"),
+        ("TCP bbr 1", {}, "up"),
+        ("TCP westwood baseline", {}, "up"),
+        ("TCP upload2", {}, "up"),
+        ("TCP download Torrent", {}, "down"),
+        # What netperf ran decides, not the name.
+        ("TCP reno", {**NETPERF, "COMMAND": "netperf -D -0.2 -4 -t TCP_MAERTS -l 60"}, "down"),
+        ("bulk", {**NETPERF, "COMMAND": "netperf -D -0.2 -4 -t TCP_STREAM -l 60"}, "up"),
+        ("bulk down", NETPERF, "down"),
+        ("bulk", {"UNITS": "Mbits/s", "MEAN_VALUE": 8.0, "ELAPSED_TIME": 10.0}, "up"),
+        # No flows of TCP, or no flows at all.
+        ("TCP reno", {**NETPERF, "COMMAND": "netperf -t SCTP_STREAM -l 60"}, None),
+        ("SCTP upload CS1", NETPERF, None),
+        ("UDP upload", {"RUNNER": "IperfCsvRunner", "UNITS": "Mbits/s", "MEAN_VALUE": 8.0}, None),
+        ("TCP upload total", {"RUNNER": "SumRunner", "UNITS": "Mbits/s", "MEAN_VALUE": 8.0}, None),
+        ("TCP totals", {}, None),
+        ("Ping (ms) TCP BE1", {**NETPERF, "UNITS": "ms"}, None),
+        ("TCP upload::1::tcp_cwnd", {}, None),
+    ],
+)
+def test_flows_are_known_by_what_measured_them(
+    tmp_path: Path, name: str, meta: dict[str, Any], direction: str | None
+) -> None:
+    file = read_flent(write_document(tmp_path / "one.flent.gz", with_series({name: meta})))
+    assert file.flows == ([] if direction is None else [(name, direction)])
+
+
+def test_the_terminal_names_both_directions_and_what_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flows = {
+        **{f"TCP upload{n}": {"MEAN_VALUE": 5.0, "UNITS": "Mbits/s"} for n in ("", "2")},
+        **{f"TCP download BE{n}": {"MEAN_VALUE": 7.0, "UNITS": "Mbits/s"} for n in ("", "2", "3")},
+    }
+    path = write_document(
+        tmp_path / "v.flent.gz", with_series({**flows, "VoIP": {"UNITS": "Kbps"}})
+    )
+    monkeypatch.setattr(
+        "sys.argv", ["fullpipe", "flent", "import", str(path), "--out", str(tmp_path / "out")]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    said = capsys.readouterr()
+    assert "note: v.flent.gz: left out: VoIP" in said.err
+    assert "netperf total" not in said.err
+    for part in ("2 up", "10.00", "3 down", "21.00"):
+        assert part in said.out
+
+
+@pytest.mark.parametrize(
+    ("document", "kind"),
+    [
+        ({"start": {"test_start": {}}, "intervals": [], "end": {}}, "is an iperf3 result"),
+        ({"dl_throughput": 1, "ul_throughput": 2}, "is a networkQuality result"),
+        ({"log": {"entries": []}}, r"is a HAR"),
+        ({"what": 1}, "is no Flent file: it has no metadata and no results"),
+    ],
+)
+def test_a_file_of_another_tool_is_named(tmp_path: Path, document: Any, kind: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(FlentError, match=kind):
+        read_flent(path)

@@ -34,10 +34,10 @@ _RECORD = b"\x1e"
 
 
 def no_such_file(wanted: str, content: Any) -> str | None:
-    """What is wrong with a file that should be `wanted` and is of another kind; None where its kind
-    is not known. `content` is its bytes, or the value in its JSON."""
+    """What is wrong with a file that should be `wanted` and is of another kind; None where it is of
+    that kind, or of none that is known. `content` is its bytes, or the value in its JSON."""
     kind = kind_of(content)
-    return None if kind is None else f"is {kind}, no {wanted}"
+    return None if kind is None or wanted in kind else f"is {kind}, no {wanted}"
 
 
 def kind_of(content: Any) -> str | None:

@@ -40,17 +40,21 @@ def import_(
 ) -> None:
     """Turns Flent's files into recordings.
 
-    Prints what they carried, by bytes. Damaged files are refused; the others are imported."""
-    from fullpipe.flent import import_flent, read_flent
-    from fullpipe.flent.comparing import by_bytes
+    Prints what they carried, by bytes, and which series a recording has no place for. Damaged files
+    are refused; the others are imported."""
+    from fullpipe.flent import import_flent, left_out, read_flent
+    from fullpipe.flent.comparing import both_by_bytes
 
     rows, refused = [], []
     for path in files:
         try:
             file = read_flent(path)
-            total = by_bytes(file)
-            rows.append((file, total, import_flent(file, out / _stem(path)).path))
+            totals = both_by_bytes(file)
+            rows.append((file, totals, import_flent(file, out / _stem(path)).path))
             _warn(file)
+            if names := left_out(file):
+                more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+                message(f"note: {path.name}: left out: {', '.join(names[:12])}{more}")
         except UserError as error:
             refused.append(str(error))
     if rows:
@@ -166,7 +170,7 @@ def _warn(file: FlentFile) -> None:
 
 
 def _import_table(
-    rows: Sequence[tuple[FlentFile, ByBytes, Path]], flent_interpolation: bool
+    rows: Sequence[tuple[FlentFile, Sequence[ByBytes], Path]], flent_interpolation: bool
 ) -> Table:
     import numpy as np
 
@@ -176,11 +180,13 @@ def _import_table(
     table = text_table(
         "recording", "test", "title", "ran", right=("flows", "Mbit/s", "ping ms\np50", *means)
     )
-    for file, total, path in rows:
+    for file, totals, path in rows:
         rtts = ping_rtts_ms(file)
+        ran = dict.fromkeys(total.ran for total in totals)
         cells = [
-            path.name, file.test, file.title, total.ran, f"{total.flows} {total.direction}",
-            number(total.rate_bps, 1e6, 2),
+            path.name, file.test, file.title, "\n".join(ran),
+            "\n".join(f"{total.flows} {total.direction}" for total in totals),
+            "\n".join(number(total.rate_bps, 1e6, 2) for total in totals),
             number(float(np.median(rtts)), 1, 2) if rtts.size else "-",
         ]  # fmt: skip
         if flent_interpolation:

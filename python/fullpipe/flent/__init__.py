@@ -2,7 +2,7 @@
 Flent's interpolated series are used only on request."""
 
 from fullpipe.flent.container import FlentError
-from fullpipe.flent.description import warnings_of
+from fullpipe.flent.description import left_out, warnings_of
 from fullpipe.flent.document import FlentFile, read_flent
 from fullpipe.flent.exporting import export_flent
 from fullpipe.flent.identity import Identity, identify, mislabelled
@@ -21,6 +21,7 @@ __all__ = [
     "identify",
     "import_flent",
     "interpolated",
+    "left_out",
     "mislabelled",
     "ping_rtts_ms",
     "read_flent",

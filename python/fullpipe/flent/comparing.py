@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from fullpipe.base.errors import UserError
 from fullpipe.flent.container import FlentError
-from fullpipe.flent.document import FlentFile, Floats
+from fullpipe.flent.description import left_out
+from fullpipe.flent.document import FlentFile, Floats, clean
 from fullpipe.flent.identity import identify
 from fullpipe.flent.series import flow_totals, interpolated, ping_rtts_ms
 from fullpipe.statistics.groups import Groups, by_run, pseudo_replicates
@@ -70,16 +71,24 @@ def by_bytes(file: FlentFile) -> ByBytes:
     """The uploads of a file by bytes, or its downloads where it has no upload.
 
     Raises FlentError if it has neither."""
-    totals = flow_totals(file)
+    return both_by_bytes(file)[0]
+
+
+def both_by_bytes(file: FlentFile) -> list[ByBytes]:
+    """The uploads and the downloads of a file by bytes, those that it has.
+
+    Raises FlentError if it has neither."""
+    totals, identities = flow_totals(file), identify(file)
+    found = []
     for direction in ("up", "down"):
         flows = [total for total in totals if total.direction == direction]
+        names = [
+            one.name
+            for one, total in zip(identities, totals, strict=True)
+            if total.direction == direction
+        ]
         if flows:
-            names = [
-                one.name
-                for one, total in zip(identify(file), totals, strict=True)
-                if total.direction == direction
-            ]
-            return ByBytes(
+            found.append(ByBytes(
                 group=file.label,
                 file=file.path.name,
                 ran=", ".join(dict.fromkeys(names)),
@@ -88,8 +97,11 @@ def by_bytes(file: FlentFile) -> ByBytes:
                 bytes_delivered=sum(flow.bytes_delivered for flow in flows),
                 elapsed_s=max(flow.elapsed_s for flow in flows),
                 rate_bps=sum(flow.rate_bps for flow in flows),
-            )
-    raise FlentError(f"{file.path}: has no TCP flow")
+            ))  # fmt: skip
+    if not found:
+        has = ", ".join([*map(clean, file.pings), *left_out(file)][:12])
+        raise FlentError(f"{file.path}: has no TCP flow; it has {has or 'no measured series'}")
+    return found
 
 
 def _mean_ping(file: FlentFile) -> float:

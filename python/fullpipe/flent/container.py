@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.filekind import no_such_file
 
 #: Bounds. The largest file at hand (16 flows, 60 s) unpacks to 3 MB with 50,000 keys. The worst
 #: texts within these take some 500 MB to import (tests/python/test_flent_hostile.py).
@@ -37,17 +38,29 @@ def load_object(path: Path) -> tuple[dict[str, Any], str]:
     the SHA-256 of the file. NaN becomes null. Raises FlentError."""
     data = _read(path)
     digest = hashlib.sha256(data).hexdigest()
-    text = _decode(path, _unpack(path, data))
+    unpacked = _unpack(path, data)
+    if not unpacked.lstrip().startswith(b"{"):
+        _refuse_kind(path, unpacked)
+    text = _decode(path, unpacked)
     _check_size(path, text)
     try:
         value = json.loads(text, parse_constant=_constant)
     except RecursionError:
         raise FlentError(f"{path}: not a Flent file: its JSON is nested too deeply") from None
     except ValueError as error:
+        _refuse_kind(path, unpacked)
         raise FlentError(f"{path}: not a Flent file: its JSON is damaged: {error}") from None
     if not isinstance(value, dict):
         raise FlentError(f"{path}: not a Flent file: its JSON is no object")
+    _refuse_kind(path, value)
     return value, digest
+
+
+def _refuse_kind(path: Path, content: Any) -> None:
+    """Raises FlentError for the file of another tool."""
+    kind = no_such_file("Flent file", content)
+    if kind is not None:
+        raise FlentError(f"{path}: {kind}")
 
 
 def _read(path: Path) -> bytes:
@@ -95,7 +108,7 @@ def _stream(path: Path, data: bytes, new: Any) -> bytes:
 
 def _decode(path: Path, data: bytes) -> str:
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FlentError(f"{path}: not a Flent file: no UTF-8 at byte {error.start}") from None
 

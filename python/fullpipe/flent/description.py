@@ -18,8 +18,6 @@ def describe(
     """The metadata: engine `flent`, and under `flent` what ran and where it came from. `last_us` is
     the time of the last sample."""
     planned_us = (file.seconds("TOTAL_LENGTH") or 0.0) * 1e6
-    carried = {*(name for name, _ in file.flows), *file.pings, *queues(file).values()}
-    left_out = [n for n in sorted(file.raw) if len(file.raw[n]) and n not in carried]
     return {
         "engine": "flent",
         "fullpipe_version": fullpipe.__version__,
@@ -50,10 +48,20 @@ def describe(
                 for one, total in zip(identities, totals, strict=True)
             ],
             "queues": {queue: clean(series) for queue, series in queues(file).items()},
-            "left_out": [clean(name) for name in left_out[:50]],
+            "left_out": left_out(file)[:50],
             "warnings": _warnings(file, totals, identities),
         },
     }
+
+
+def left_out(file: FlentFile) -> list[str]:
+    """Names of the measured series that have no place in a recording."""
+    carried = {*(name for name, _ in file.flows), *file.pings, *queues(file).values()}
+    return [
+        clean(name)
+        for name in sorted(file.raw)
+        if len(file.raw[name]) and name not in carried and not file.is_computed(name)
+    ]
 
 
 def queues(file: FlentFile) -> dict[str, str]:
@@ -71,7 +79,11 @@ def _warnings(
     file: FlentFile, totals: Sequence[FlowTotal], identities: Sequence[Identity]
 ) -> list[str]:
     found = mislabelled(file, identities)
-    guessed = [clean(total.series) for total in totals if not total.certain]
+    guessed = [
+        clean(total.series)
+        for total in totals
+        if file.meta_number(total.series, "MEAN_VALUE") is None
+    ]
     if guessed:
         found.append(
             f"no netperf total for {len(guessed)} flow(s) (such as {guessed[0]}): "

@@ -26,7 +26,15 @@ Floats = npt.NDArray[np.float64]
 MAX_SECONDS = 1e7
 #: Of each kind that is looked at one by one (flows, probes, qdiscs), and of all.
 MAX_SERIES, MAX_NAMES, MAX_NAME_LENGTH = 1000, 50_000, 500
-_FLOW = re.compile(r"TCP (upload|download)\b(?!.*::tcp_)(?!.* (?:sum|avg|fairness)$)")
+#: What netperf measures (-t of its command line), and which way the bytes of a TCP flow go.
+_NETPERF_TEST = re.compile(r"-t\s+([A-Z]+_[A-Z]+)")
+_NETPERF_TCP = {"TCP_STREAM": "up", "TCP_SENDFILE": "up", "TCP_MAERTS": "down"}
+#: Names of what Flent computes from other series, where the metadata do not say so.
+_COMPUTED = re.compile(r"(?:.*[ :])?(?:sum|avg|totals?|fairness)$")
+_NO_TCP = re.compile(r"(?:UDP|SCTP|VoIP|Ping|HTTP)\b", re.IGNORECASE)
+_TCP = re.compile(r"TCP (?!.*::tcp_)")
+_DOWN = re.compile(r"(?<![a-z])down(?:load|link|stream)?(?![a-z])|maerts", re.IGNORECASE)
+_UP = re.compile(r"(?<![a-z])up(?:load|link|stream)?(?![a-z])", re.IGNORECASE)
 _PING = re.compile(r"Ping \(ms\)(?!.* avg$)")
 _QDISC = re.compile(r"qdisc_stats_(?!.*::)(.*)")
 
@@ -126,18 +134,56 @@ class FlentFile:
     @cached_property
     def flows(self) -> list[tuple[str, str]]:
         """Series that are single TCP flows, with their direction (`up`, `down`): in the order of
-        the names, numbers in them by value."""
+        the names, numbers in them by value.
+
+        A flow is what netperf measured in Mbits/s with a test of TCP, by the runner, command and
+        units of the metadata. Older files lack these; there a flow is named after TCP, or has
+        netperf's interim results (`dur`) or end results."""
         names = {*self.raw, *self.results, *self.metadata["SERIES_META"]}
-        found = [(name, match[1]) for name in names if (match := _FLOW.match(name))]
-        found = [(name, direction) for name, direction in found if self._measured(name)]
-        return [
-            (n, "up" if direction == "upload" else "down")
-            for n, direction in sorted(found, key=_natural)
-        ]
+        found = ((name, self._direction(name)) for name in names if self._is_flow(name))
+        return sorted(found, key=_natural)
+
+    def is_computed(self, name: str) -> bool:
+        """Whether Flent made a series from others: a sum, a mean, an index."""
+        meta = self.series_meta(name)
+        runner, command = (_text(meta.get(key)) for key in ("RUNNER", "COMMAND"))
+        if "COMPUTED_LATE" in meta or "(computed)" in command:
+            return True
+        return not runner.startswith("Netperf") and _COMPUTED.match(name) is not None
+
+    def _is_flow(self, name: str) -> bool:
+        meta = self.series_meta(name)
+        runner, units = (_text(meta.get(key)) for key in ("RUNNER", "UNITS"))
+        test = _NETPERF_TEST.search(_text(meta.get("COMMAND")))
+        if "::tcp_" in name or self.is_computed(name) or not self._measured(name):
+            return False
+        if runner and not runner.startswith("Netperf"):
+            return False
+        if units not in ("", "Mbits/s") and not name.startswith("TCP "):
+            return False
+        if test is not None or _NO_TCP.match(name):
+            return test is not None and test[1] in _NETPERF_TCP
+        if name.startswith("TCP "):
+            return True
+        raw = self.raw.get(name)
+        is_netperfs = "ELAPSED_TIME" in meta or (raw is not None and len(raw.with_key("dur")) > 0)
+        return units == "Mbits/s" and is_netperfs
+
+    def _direction(self, name: str) -> str:
+        """By netperf's test, else by the series' name, else by the test's name."""
+        test = _NETPERF_TEST.search(_text(self.series_meta(name).get("COMMAND")))
+        if test is not None:
+            return _NETPERF_TCP[test[1]]
+        for text in (name, self.test):
+            if _UP.search(text):
+                return "up"
+            if _DOWN.search(text):
+                return "down"
+        return "up"
 
     def _measured(self, name: str) -> bool:
-        known = self.meta_number(name, "MEAN_VALUE") is not None
-        return known or bool(self.raw.get(name)) or name in self.results
+        mean = self.series_meta(name).get("MEAN_VALUE")
+        return mean not in (None, "") or bool(self.raw.get(name)) or name in self.results
 
     @cached_property
     def pings(self) -> list[str]:
@@ -178,6 +224,8 @@ def read_flent(path: Path | str) -> FlentFile:
     """Reads and checks a Flent file. Raises FlentError."""
     path = Path(path)
     document, sha256 = load_object(path)
+    if not document.keys() & {"metadata", "results", "raw_values", "x_values"}:
+        raise FlentError(f"{path}: is no Flent file: it has no metadata and no results")
     try:
         version = to_current(document)
     except (KeyError, TypeError, AttributeError, ZeroDivisionError, OverflowError) as error:
@@ -204,7 +252,10 @@ def read_flent(path: Path | str) -> FlentFile:
         if results[name].size != x.size:
             raise FlentError(f"{where}: has {results[name].size} values; x_values has {x.size}")
     raw = {name: _raw(path, name, entries) for name, entries in document["raw_values"].items()}
-    return FlentFile(path, sha256, version, metadata, x, results, raw)
+    file = FlentFile(path, sha256, version, metadata, x, results, raw)
+    if len(file.flows) > MAX_SERIES:
+        raise FlentError(f"{path}: has more than {MAX_SERIES} flows, probes or qdiscs")
+    return file
 
 
 def number(value: Any, where: str) -> float:
@@ -257,7 +308,7 @@ def _check_names(path: Path, document: dict[str, Any], metadata: dict[str, Any])
         raise FlentError(f"{path}: has {len(names)} series; at most {MAX_NAMES} are read")
     if any(len(name) > MAX_NAME_LENGTH for name in names):
         raise FlentError(f"{path}: a series' name is longer than {MAX_NAME_LENGTH}")
-    for kind in (_FLOW, _PING, _QDISC):
+    for kind in (_TCP, _PING, _QDISC):
         if sum(kind.match(name) is not None for name in names) > MAX_SERIES:
             raise FlentError(f"{path}: has more than {MAX_SERIES} flows, probes or qdiscs")
 
@@ -294,7 +345,11 @@ def _raw(path: Path, name: str, entries: Any) -> Raw:
 def _natural(named: tuple[str, str]) -> tuple[bool, list[str | int]]:
     name, direction = named
     parts = re.split(r"(\d{1,9})", name)  # text and digits by turns
-    return direction != "upload", [int(p) if index % 2 else p for index, p in enumerate(parts)]
+    return direction == "down", [int(p) if index % 2 else p for index, p in enumerate(parts)]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _kind(value: Any) -> str:

@@ -22,7 +22,8 @@ MAX_MBPS = 1e7
 class FlowTotal:
     """Payload bytes of one flow over `elapsed_s` seconds from `start_s` (since T0).
 
-    `certain` is False where netperf's total is missing and its interim results were added up."""
+    `certain` is False where netperf's mean or its duration is missing and the interim results stand
+    in for it."""
 
     series: str
     direction: str
@@ -49,7 +50,8 @@ class Interim:
 
 def flow_totals(file: FlentFile) -> list[FlowTotal]:
     """By bytes: netperf's mean over the whole flow times its duration (SERIES_META MEAN_VALUE and
-    ELAPSED_TIME), in the order of `file.flows`. Raises FlentError."""
+    ELAPSED_TIME), in the order of `file.flows`. Older files have no duration: then that of the
+    interim results stands in, or the test's. Raises FlentError."""
     return [_total(file, series, direction) for series, direction in file.flows]
 
 
@@ -117,10 +119,12 @@ def _total(file: FlentFile, series: str, direction: str) -> FlowTotal:
         raise FlentError(f"{where}.ELAPSED_TIME: must be from 0 to 1e7 s")
     start = max(0.0, float(pieces.start_s[0])) if pieces.start_s.size else _delay(file)
     seen = float(pieces.end_s[-1]) - start if pieces.end_s.size else 0.0
-    if mean is not None and elapsed:
-        return FlowTotal(series, direction, round(mean * 1e6 / 8 * elapsed), start, elapsed, True)
-    counted = mean * 1e6 / 8 * seen if mean is not None else float(pieces.bytes.sum())
-    return FlowTotal(series, direction, round(counted), start, max(seen, 0.0), False)
+    if mean is not None:
+        lasted = elapsed or max(seen, 0.0) or file.seconds("LENGTH") or 0.0
+        counted = round(mean * 1e6 / 8 * lasted)
+        return FlowTotal(series, direction, counted, start, lasted, bool(elapsed))
+    added_up = round(float(pieces.bytes.sum()))
+    return FlowTotal(series, direction, added_up, start, max(seen, 0.0), False)
 
 
 def _delay(file: FlentFile) -> float:
