@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.base.units import parse_rate, parse_size, parse_time
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario import reference
 from fullpipe.scenario.document import load_document
@@ -53,8 +57,8 @@ def test_defaults_in_the_schema_are_of_the_type_that_it_gives() -> None:
     assert schema["properties"]["duration"]["type"] == "string"
 
 
-@pytest.mark.parametrize(("key", "value"), list(reference.examples()))
-def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def document_with(key: str, value: Any) -> dict[str, Any]:
+    """A document in which this key of the reference has this value."""
     document: dict[str, Any] = {
         "duration": "60s", "path": {"rate": "10mbit", "rtt": "40ms", "loss": "1%"},
         "flow": [{"cc": "cubic"}], "probe": [{}], "cc": {},
@@ -63,9 +67,7 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
     section, _, name = key.rpartition(".")
     if section.startswith("qdisc_options."):
         document["path"] |= {"qdisc": section.partition(".")[2], "qdisc_options": {name: value}}
-        make_scenario(document)
-        SCHEMA.validate(document)
-        return
+        return document
     if section.startswith("link") or name in ("enter", "leave"):
         del document["path"]
         document["link"] = [{"name": "wire", "rate": "10mbit", "delay": "1ms", "loss": "1%"}]
@@ -79,7 +81,6 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
         elif section.endswith("hold"):
             link["hold"] = {"time": "1ms"}
         elif name.endswith("_trace"):
-            monkeypatch.chdir(ROOT / "scenarios")
             del link[name.removesuffix("_trace")]
     if section in ("page", "udp"):
         document["page"] = [{"cc": "cubic", "levels": [["20KB"]]}]
@@ -102,8 +103,82 @@ def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.Mon
             node = node.setdefault(part, {})
             node = node[0] if isinstance(node, list) else node
         node[name] = value
+    return document
+
+
+@pytest.mark.parametrize(("key", "value"), list(reference.examples()))
+def test_every_example_is_accepted(key: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT / "scenarios")
+    document = document_with(key, value)
     make_scenario(document)
     SCHEMA.validate(document)
+
+
+#: A range of the reference.
+RANGE = re.compile(
+    r"(above |at least )?(-?[0-9.]+)([a-zA-Z]*)(?:(?:, to| to) ([0-9.]+)([a-zA-Z]*))?"
+)
+#: The unit in which a quantity has whole values, and what reads it.
+SMALLEST = {"time": ("ns", parse_time), "size": ("B", parse_size), "rate": ("bit", parse_rate)}
+#: Keys of which another key demands more than their range.
+DEMANDING = {
+    "duration", "warmup", "sample_interval", "page.interval", "traffic.pareto_min",
+    "host.reader_pause_spread", "qdisc_options.prio.default_band",
+}  # fmt: skip
+
+
+def ranges() -> Iterator[tuple[str, Any, bool]]:
+    """(key, value, whether the reference allows it): the ends of each range and beyond them."""
+    for section in (*reference._sections(), *reference._qdisc_sections()):
+        for name, field in () if section.same else reference._keys(section.model):
+            kind, limits = reference._type(field)
+            match = RANGE.fullmatch(limits)
+            key = section.prefix + name
+            if match is None or (kind not in SMALLEST and kind != "number"):
+                continue
+            how, least, unit, most, most_unit = match.groups()
+            if kind == "number":
+                is_whole = int in (field.annotation, *get_args(field.annotation))
+                number, step = (int, 1) if is_whole else (float, 1e-6)
+                ends = number(least), number(most) if most else None
+                values = [(end, step) for end in ends]
+            else:
+                small, parse = SMALLEST[kind]
+                low = 0 if least == "0" or (how and not unit) else parse(least + unit)
+                values = [(low, 1), (parse(most + most_unit), 1)]
+            for (end, step), sign in zip(values, (-1, 1), strict=True):
+                if end is None:
+                    continue
+                beyond = end + sign * step
+                is_inside = sign > 0 or how != "above "
+                if kind == "number":
+                    yield key, end, is_inside
+                    yield key, beyond, False
+                else:
+                    yield key, f"{end}{small}", is_inside
+                    if beyond >= 0:
+                        yield key, f"{beyond}{small}", False
+
+
+RANGES = list(ranges())
+
+
+def test_the_ranges_of_the_reference_cover_its_quantities_and_numbers() -> None:
+    keys = {key for key, _, _ in RANGES}
+    assert {"udp.payload", "probe.interval", "host.ack_cost", "sample_interval"} <= keys
+    assert len(keys) > 120
+
+
+@pytest.mark.parametrize(("key", "value", "is_allowed"), RANGES)
+def test_the_range_of_a_key_is_that_of_its_check(key: str, value: Any, is_allowed: bool) -> None:
+    name = key.rpartition(".")[2]
+    try:
+        make_scenario(document_with(key, value))
+        said = ""
+    except UserError as error:
+        said = str(error)
+    refused = re.search(rf"(?:^|[ .]){name}: .*(?:out of range|must be (?:at|above|below))", said)
+    assert (refused is None) == is_allowed or (is_allowed and key in DEMANDING), said
 
 
 def test_there_is_a_dozen_of_scenarios_each_with_a_comment() -> None:

@@ -140,14 +140,14 @@ def _scenario(
 ) -> tuple[Scenario, str]:
     """The scenario and its text, which is the original if nothing was changed."""
     from fullpipe.base.overrides import apply_changes
-    from fullpipe.scenario.document import load_document
+    from fullpipe.scenario.document import changed, load_document
     from fullpipe.scenario.model import make_scenario
 
     changes = list(changes)
     if isinstance(scenario, Mapping):
         document = apply_changes(_with_classes(scenario), changes)
         return make_scenario(document), tomli_w.dumps(document)
-    document = apply_changes(load_document(scenario), changes)
+    document = changed(load_document(scenario), changes, scenario)
     made = make_scenario(document, str(scenario))
     if changes:
         return made, tomli_w.dumps(document)

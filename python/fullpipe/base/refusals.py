@@ -20,6 +20,7 @@ COMPLETE = "complete"
 #: A message of a table's validator, which begins with the key.
 _KEY = re.compile(r"([\w.]+): *(.*)", re.DOTALL)
 _SHOWN = 60
+_AT_THE_TOP = "at the top of the file, before the first [table]"
 #: Type of one of Pydantic's errors -> what would be right; fields are of the error's context.
 _RIGHT = {
     "list_type": "must be a list",
@@ -53,8 +54,11 @@ def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> 
     """The first error, and the keys of the others. `model` checked the document; `below` is its key
     in a larger document."""
     found: dict[str, str] = {}
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    for detail in details:
         key, what = _finding(detail, model, below)
+        if detail["type"] == "missing":
+            what += _misplaced(detail, details)
         found.setdefault(key, what)
     (first, what), *others = found.items()
     more = f" (wrong too: {', '.join(key for key, _ in others)})" if others else ""
@@ -98,6 +102,12 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
         return where, message
     if detail["type"] == "extra_forbidden":
         tables = [name for name, table in known.items() if table and keys[-1] in table.model_fields]
+        moved = _keys_of_the_file(keys, given, model) if not tables else []
+        if moved:
+            what = "unknown table; its keys" if isinstance(given, dict) else "unknown key;"
+            belong = "belongs" if len(moved) == 1 else "belong"
+            what = what.replace("keys", "key") if len(moved) == 1 else what
+            return where, f"{what} {' and '.join(moved)} {belong} {_AT_THE_TOP}"
         return where, unknown_key(keys[-1], known, tables)
     shown = _shown(given)
     if detail["type"] == "model_type":
@@ -106,9 +116,32 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
     if detail["type"] == "value_error" and isinstance(given, dict) and below_it:
         key, reason = below_it.groups()
         value = _written(given, key)
-        what = "" if value is None else f"{_shown(value)} "
+        is_named = isinstance(value, str) and reason.startswith((value, repr(value)))
+        what = "" if value is None or is_named else f"{_shown(value)} "
         return (f"{where}.{key}" if where else key), f"{what}{reason}"
     return where, message if shown in message else f"{shown}: {message}"
+
+
+def _misplaced(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> str:
+    """Where a missing key stands instead, and where it belongs; empty if it stands nowhere."""
+    *parent, key = missing["loc"]
+    belongs = f"under [{'.'.join(map(str, parent))}]" if parent else _AT_THE_TOP
+    for detail in details:
+        if detail["type"] != "extra_forbidden":
+            continue
+        at, given = [str(part) for part in detail["loc"]], detail["input"]
+        table = at if isinstance(given, dict) and key in given else at[:-1]
+        if table is at or at[-1] == key:
+            return f": it stands under [{'.'.join(table)}] and belongs {belongs}"
+    return ""
+
+
+def _keys_of_the_file(keys: Sequence[str], given: Any, model: type[BaseModel]) -> list[str]:
+    """The keys of the document's top that stand in an unknown table, or the unknown key itself."""
+    plain = {name for name, f in model.model_fields.items() if not any(_models(f.annotation))}
+    if isinstance(given, dict):
+        return [str(key) for key in given if key in plain] if len(keys) == 1 else []
+    return [keys[-1]] if len(keys) > 1 and keys[-1] in plain else []
 
 
 def _place(

@@ -24,10 +24,11 @@ class WrittenFloat(float):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document; its floats are WrittenFloat. Raises TOMLDecodeError, a ValueError, also where
+    """The document; its floats are WrittenFloat. A byte-order mark at the beginning, which editors
+    on Windows write, is passed over. Raises TOMLDecodeError, a ValueError, also where
     tables are nested deeper than any document of this program's."""
     try:
-        document = tomllib.loads(text, parse_float=WrittenFloat)
+        document = tomllib.loads(text.removeprefix("\ufeff"), parse_float=WrittenFloat)
     except RecursionError:
         raise tomllib.TOMLDecodeError("values are nested too deeply") from None
     level: list[Any] = [document]
@@ -45,6 +46,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def with_value(text: str, key: str, value: int) -> str:
     """A document with a key of its top level set. Its other lines stay as they are."""
+    text = text.removeprefix("\ufeff")
     given = tomllib.loads(text)
     if given.get(key) == value:
         return text

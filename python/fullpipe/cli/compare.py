@@ -103,7 +103,6 @@ def compare(
     one repetition. Exit status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
     import tomli_w
 
-    from fullpipe.base.overrides import apply_changes
     from fullpipe.base.writing import check_folder
     from fullpipe.engines.runner import seeds_of
     from fullpipe.metrics import summarise
@@ -114,7 +113,7 @@ def compare(
         compare_shares,
     )
     from fullpipe.report.page import write_report
-    from fullpipe.scenario.document import load_document
+    from fullpipe.scenario.document import changed, load_document
     from fullpipe.scenario.model import make_scenario
     from fullpipe.scenario.network import network_of
 
@@ -147,7 +146,7 @@ def compare(
             **network, "name": name, "duration": duration, "warmup": warmup,
             "flow": group, "probe": [{"kind": "ping"}],
         }  # fmt: skip
-        document = apply_changes(document, set_ or [])
+        document = changed(document, set_ or [], path or "compare")
         common = {key: document[key] for key in (*network, "duration", "warmup")}
         scenario = make_scenario(document, "compare" if path is None else str(path))
         plans[name] = (scenario, tomli_w.dumps(document))

@@ -122,12 +122,11 @@ def run(
 
     Ctrl-C ends the runs early. What they have recorded is kept and reported as interrupted. Exit
     status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
-    from fullpipe.base.overrides import apply_changes
     from fullpipe.base.writing import check_folder
     from fullpipe.engines import engine as engine_of
     from fullpipe.plan.resolve import resolve
     from fullpipe.recording.replacing import replaced
-    from fullpipe.scenario.document import load_document
+    from fullpipe.scenario.document import changed, load_document
     from fullpipe.scenario.model import make_scenario
 
     if pcap is not None and (repeat > 1 or engine != "sim"):
@@ -145,7 +144,7 @@ def run(
         raise UserError("--token: is for the agent of another host; name that with --peer HOST")
     check_folder("--figures", figures)
     look = looks.look_of(figures)
-    document = apply_changes(load_document(scenario), set_ or [])
+    document = changed(load_document(scenario), set_ or [], scenario)
     if cc is not None:
         _set_cc(document, cc)
     # An unchanged file is recorded as it was written, with its comments.

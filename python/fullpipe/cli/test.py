@@ -85,12 +85,11 @@ def test(
     flent export` writes the recording as a file of that test."""
     import tomli_w
 
-    from fullpipe.base.overrides import apply_changes
     from fullpipe.cli.run import record
     from fullpipe.engines import engine as engine_of
     from fullpipe.flent.templates import scenario_of, template
     from fullpipe.plan.resolve import resolve
-    from fullpipe.scenario.document import load_document
+    from fullpipe.scenario.document import changed, load_document
     from fullpipe.scenario.har import page_of_har
     from fullpipe.scenario.model import make_scenario
 
@@ -112,7 +111,7 @@ def test(
         for sentence in page.notes:
             message(f"note: {har.name}: {sentence}")
     document = scenario_of(chosen, network, str(path), cc, length, streams, rtt_texts, levels)
-    document = apply_changes(document, set_ or [])
+    document = changed(document, set_ or [], path)
     text = tomli_w.dumps(document)
     made = make_scenario(document, f"{path} as {name}")
     if show:

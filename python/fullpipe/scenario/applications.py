@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fullpipe.scenario.fields import Rate, Section, Size, Time
+from fullpipe.scenario.fields import SIZE, Interval, Rate, Section, Size, Time
 from fullpipe.scenario.route import Sender
 
 #: A larger page is a slip of the pen.
@@ -20,7 +20,7 @@ _MS = 10**6
 class OnOff(Section):
     """An application that writes and falls silent by turns."""
 
-    on: Time | None = Field(None, description="how long it writes each time; at least 1ms")
+    on: Interval | None = Field(None, description="how long it writes each time")
     off: Time | None = Field(None, description="how long it is silent each time")
     random: bool = Field(False, description="on and off are means of exponential distributions")
 
@@ -28,8 +28,6 @@ class OnOff(Section):
     def _both(self) -> OnOff:
         if (self.on is None) != (self.off is None):
             raise ValueError("on: needs off, and off needs on")
-        if self.on is not None and self.on < _MS:
-            raise ValueError("on: must be at least 1ms")
         return self
 
     def on_off(self) -> dict[str, Any] | None:
@@ -60,7 +58,9 @@ class Page(Sender):
         "once", description="DNS look-up, a UDP exchange: before the first connection of a load, "
         "or before each, as curl in several processes does"
     )  # fmt: skip
-    request: Size = Field(400, ge=1, le=65536, description="size of a request, header included")
+    request: Annotated[int, SIZE.between(1, 65536)] = Field(
+        400, description="size of a request, header included"
+    )
     think: Time = Field(0, description="time that the server takes before it answers")
     interval: Time = Field(
         200 * _MS, description="interval between the starts of loads; a load starts only when the "
@@ -98,8 +98,8 @@ class Udp(Sender, OnOff):
         "up", description="direction of its data; up: forward, down: reverse"
     )
     rate: Rate = Field(description="rate of the payload while it sends")
-    payload: Size = Field(
-        1200, ge=16, le=65000, description="payload of a datagram; of a frame's last one at most"
+    payload: Annotated[int, SIZE.between(16, 65000)] = Field(
+        1200, description="payload of a datagram; of a frame's last one at most"
     )
     frames: float | None = Field(
         None, gt=0, le=1000, allow_inf_nan=False, description="video frames per second; each is "
@@ -139,7 +139,7 @@ class Pattern(OnOff):
     """When a flow's application writes: by turns with silence, or a volume at intervals."""
 
     write: Size | None = Field(None, description="volume that it writes at a time")
-    every: Time | None = Field(None, description="interval between writes; at least 1ms")
+    every: Interval | None = Field(None, description="interval between writes")
 
     @model_validator(mode="after")
     def _consistent(self) -> Pattern:
@@ -147,8 +147,6 @@ class Pattern(OnOff):
             raise ValueError("write: needs every, and every needs write")
         if (self.on is None) == (self.write is None):
             raise ValueError("on: give on and off, or write and every")
-        if self.every is not None and self.every < _MS:
-            raise ValueError("every: must be at least 1ms")
         return self
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.filekind import kind_of
+from fullpipe.base.overrides import apply_changes
 from fullpipe.base.toml import parse_toml
 from fullpipe.congestion.external import is_file_name
 from fullpipe.scenario.traffic.options import MAWI
@@ -32,6 +34,9 @@ def load_document(
             raise UserError(f"{path}: is a folder; a {what} is a TOML file")
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
+        kind = kind_of(content)
+        if kind is not None:
+            raise UserError(f"{path}: is {kind}; a {what} is a TOML file")
         if len(content) > MAX_FILE_BYTES:
             raise UserError(f"{path}: larger than 1 MiB; that is no {what}")
         document: dict[str, Any] = parse_toml(content.decode("utf-8"))
@@ -59,9 +64,20 @@ def check_version(document: Mapping[str, Any], source: str) -> None:
         )
 
 
-def find_files(document: dict[str, Any], folder: Path) -> None:
+def changed(
+    document: Mapping[str, Any], changes: Iterable[str], path: Path | str
+) -> dict[str, Any]:
+    """The document of the file `path` with `key=value` changes. Files that a change names are
+    looked for beside `path`, as those in it are; where there is none, in the current folder."""
+    result = apply_changes(document, changes)
+    find_files(result, Path(path).parent, or_here=True)
+    return result
+
+
+def find_files(document: dict[str, Any], folder: Path, or_here: bool = False) -> None:
     """Replaces the names of files in a scenario's document, which are relative to this folder, by
-    absolute paths, unless it is the current folder."""
+    absolute paths, unless it is the current folder; with `or_here` not the names of files that are
+    in the current folder only."""
     folder = folder.resolve()
     if folder == Path.cwd():
         return
@@ -71,8 +87,11 @@ def find_files(document: dict[str, Any], folder: Path) -> None:
 
     def replace(table: Any, key: str, is_name: Any = lambda _: True) -> None:
         name = table.get(key) if isinstance(table, dict) else None
-        if isinstance(name, str) and is_name(name):
-            table[key] = str(folder / name)
+        if not isinstance(name, str) or not is_name(name):
+            return
+        if or_here and _is_file(Path(name)) and not _is_file(folder / name):
+            return
+        table[key] = str(folder / name)
 
     for key in ("flow", "page", "traffic"):
         for table in _tables(document.get(key)):
@@ -87,6 +106,13 @@ def find_files(document: dict[str, Any], folder: Path) -> None:
         for direction in (link, link.get("reverse")):
             replace(direction, "rate_trace")
             replace(direction, "delay_trace")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except ValueError:  # no name of a file
+        return False
 
 
 def _tables(found: Any) -> list[dict[str, Any]]:

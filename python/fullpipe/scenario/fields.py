@@ -83,6 +83,20 @@ class Quantity:
     parse: Callable[[Any], Any]
     written: Callable[[Any], str]
 
+    def between(self, least: int, most: int) -> Quantity:
+        """The same within narrower bounds, in base units."""
+
+        def parse(text: Any) -> Any:
+            value = self.parse(text)
+            if value < least:
+                raise units.UnitError(f"{text!r}: must be at least {self.written(least)}")
+            if value > most:
+                raise units.UnitError(f"{text!r}: must be at most {self.written(most)}")
+            return value
+
+        limits = f"{self.written(least)} to {self.written(most)}"
+        return replace(self, about=f"{self.about}, {limits}", limits=limits, parse=parse)
+
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
@@ -118,12 +132,12 @@ _RATE = Quantity(
     "rate", "a rate with its unit", "100mbit", "above 0, to 1000gbit", units.parse_rate,
     _shortest({"gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "bit": 1}),
 )  # fmt: skip
-_TIME = Quantity(
+TIME = Quantity(
     "time", "a time with its unit", "40ms", "0 to 604800s", units.parse_time,
     _shortest({"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}),
 )  # fmt: skip
-_DURATION = replace(_TIME, limits="above 0, to 604800s", parse=units.parse_duration)
-_SIZE = Quantity(
+_DURATION = replace(TIME, limits="above 0, to 604800s", parse=units.parse_duration)
+SIZE = Quantity(
     "size", "a size with its unit", "64KB", "1B to 1024GB", units.parse_size,
     _shortest({"GB": units.GIB, "MB": units.MIB, "KB": units.KIB, "B": 1}),
 )  # fmt: skip
@@ -144,14 +158,16 @@ _DSCP = Quantity(
 )  # fmt: skip
 #: By their names, which the JSON schema gives as `format`.
 QUANTITIES = {
-    one.name: one for one in (_RATE, _TIME, _SIZE, _BUFFER, _SPREAD, _RATIO, _DSCP)
+    one.name: one for one in (_RATE, TIME, SIZE, _BUFFER, _SPREAD, _RATIO, _DSCP)
 }  # fmt: skip
 
 Rate = Annotated[int, _RATE]
-Time = Annotated[int, _TIME]
+Time = Annotated[int, TIME]
+#: Times at which something repeats: shorter ones are a slip of the pen, and would exhaust memory.
+Interval = Annotated[int, TIME.between(10**6, units.MAX_TIME_NS)]
 #: A time above 0.
 Duration = Annotated[int, _DURATION]
-Size = Annotated[int, _SIZE]
+Size = Annotated[int, SIZE]
 Buffer = Annotated[units.Buffer, _BUFFER]
 Spread = Annotated[units.Spread, _SPREAD]
 Ratio = Annotated[float, _RATIO]

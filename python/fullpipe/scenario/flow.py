@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from fullpipe.base.units import MAX_SIZE_BYTES
 from fullpipe.scenario.applications import Pattern
-from fullpipe.scenario.fields import Duration, Rate, Size, Time
+from fullpipe.scenario.fields import SIZE, Duration, Interval, Rate, Size, Time
 from fullpipe.scenario.host import KernelName
 from fullpipe.scenario.path import EcnChoice, JitterShape
 from fullpipe.scenario.route import Routed, Sender
@@ -44,9 +45,10 @@ class Flow(Sender):
     jitter_shape: JitterShape | None = Field(
         None, description="shape of its jitter; default: the path's"
     )
-    receive_window: Size | None = Field(
-        None, description="fixed receive window; default: autotuned"
-    )
+    receive_window: Annotated[int, SIZE.between(2048, MAX_SIZE_BYTES)] | None = Field(
+        None, description="fixed receive window, at least a packet and its reserve; default: "
+        "autotuned"
+    )  # fmt: skip
     ecn: EcnChoice | None = Field(None, description="negotiates ECN; default: as the path says")
     tcp: KernelName | None = Field(
         None, description="Linux release whose TCP the hosts at its ends have; default: host.tcp"
@@ -56,8 +58,6 @@ class Flow(Sender):
     def _consistent(self) -> Flow:
         if self.pattern and (self.amount is not None or self.app_rate is not None):
             raise ValueError("pattern: excludes amount and app_rate")
-        if self.receive_window is not None and self.receive_window < 2048:
-            raise ValueError("receive_window: must be at least 2KB, one packet and its reserve")
         return self
 
 
@@ -67,12 +67,6 @@ class Probe(Routed):
     kind: Literal["ping", "udp"] = Field(
         "ping", description="ping: ICMP echo; udp: a UDP request and its answer"
     )
-    interval: Time = Field(
-        200 * 10**6, description="interval between requests, 200ms as in Flent; at least 1ms"
+    interval: Interval = Field(
+        200 * 10**6, description="interval between requests, 200ms as in Flent"
     )
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Probe:
-        if self.interval < 10**6:
-            raise ValueError("interval: must be at least 1ms")
-        return self

@@ -8,12 +8,15 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fullpipe._native import DEFAULT_KERNEL, GSO_MAX_SEGMENTS, KERNELS
 from fullpipe.base import units
-from fullpipe.scenario.fields import Rate, Section, Size, Time, release_name
+from fullpipe.scenario.fields import SIZE, TIME, Rate, Section, Size, Time, release_name
 
 if TYPE_CHECKING:
     KernelName = str
 else:
     KernelName = Annotated[Literal[KERNELS], BeforeValidator(release_name)]
+
+#: Processor time of a packet.
+_Cost = Annotated[int, TIME.between(0, 10**9)]
 
 
 class Host(Section):
@@ -52,8 +55,8 @@ class Host(Section):
         "unacknowledged: as Linux, when all is acknowledged; inflight: also when all else is "
         "declared lost (draft-ietf-ccwg-bbr, pull request 56)"
     )  # fmt: skip
-    receive_low_water: Size = Field(
-        1, ge=1, le=32768, description="the receiving application reads when this much waits "
+    receive_low_water: Annotated[int, SIZE.between(1, 32768)] = Field(
+        1, description="the receiving application reads when this much waits "
         "(SO_RCVLOWAT); 1B: at once, as most do"
     )  # fmt: skip
     rmem_max: Size = Field(64 * 2**20, description="ceiling of receive-window autotuning")
@@ -65,20 +68,20 @@ class Host(Section):
         None, description="rate of each sender's own link; default: not limited"
     )
     arp: bool = Field(False, description="the first packets wait for an address resolution")
-    packet_cost: Time = Field(
-        0, le=10**9, description="processor time of a receiving host for each data packet; packets "
+    packet_cost: _Cost = Field(
+        0, description="processor time of a receiving host for each data packet; packets "
         "wait while its one processor is busy"
     )  # fmt: skip
-    ack_cost: Time = Field(
-        0, le=10**9, description="processor time for each ACK, at the host that sends it and at "
+    ack_cost: _Cost = Field(
+        0, description="processor time for each ACK, at the host that sends it and at "
         "the host that receives it"
     )  # fmt: skip
-    send_cost: Time = Field(
-        0, le=10**9, description="processor time of a sending host for each packet of a burst; the "
+    send_cost: _Cost = Field(
+        0, description="processor time of a sending host for each packet of a burst; the "
         "burst leaves when all its packets are made"
     )  # fmt: skip
-    handshake_cost: Time = Field(
-        0, le=10**9, description="processor time of a receiving host for each handshake packet"
+    handshake_cost: _Cost = Field(
+        0, description="processor time of a receiving host for each handshake packet"
     )
     reader_pause: Time = Field(
         0, description="receiving applications stall for this long each time, and data that they "
@@ -91,8 +94,8 @@ class Host(Section):
         100 * 10**6, description="interval between the starts of pauses; the first start is drawn "
         "from the seed"
     )  # fmt: skip
-    program_timer: Time = Field(
-        10**6, le=10**8, description="programs that run a QUIC stack wake at the first multiple of "
+    program_timer: Annotated[int, TIME.between(0, 10**8)] = Field(
+        10**6, description="programs that run a QUIC stack wake at the first multiple of "
         "this behind a timer's time; 1ms: as tokio's; 0: at that time"
     )  # fmt: skip
 

@@ -6,11 +6,11 @@ crates/fullpipe-net/src/impair/mod.rs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from fullpipe.scenario.fields import Duration, Rate, Ratio, Section, Size, Time
+from fullpipe.scenario.fields import TIME, Duration, Rate, Ratio, Section, Size
 
 
 class Gemodel(Section):
@@ -67,10 +67,9 @@ class Impairments(Section):
     reorder_gap: int = Field(
         1, ge=1, le=1_000_000, description="at most one packet in this many overtakes"
     )
-    wifi_jitter: Time | None = Field(
-        None, description="random extra delays with about this mean, as picoquic models Wi-Fi; "
-        "1ms to 85ms"
-    )  # fmt: skip
+    wifi_jitter: Annotated[int, TIME.between(10**6, 85 * 10**6)] | None = Field(
+        None, description="random extra delays with about this mean, as picoquic models Wi-Fi"
+    )
 
 
 def resolve_impairments(keys: Impairments) -> dict[str, Any] | None:
@@ -109,8 +108,6 @@ def check_impairments(keys: Impairments, delay_ns: int, mtu_bytes: int) -> None:
         raise ValueError("reorder_gap: needs reorder above 0")
     if keys.policer and keys.policer.burst < mtu_bytes + 14:
         raise ValueError(f"policer.burst: must hold a packet, {mtu_bytes + 14}B on the wire")
-    if keys.wifi_jitter is not None and not 10**6 <= keys.wifi_jitter <= 85 * 10**6:
-        raise ValueError("wifi_jitter: must be from 1ms to 85ms")
 
 
 def _chance(probability: float, correlation: float) -> dict[str, int]:

@@ -24,8 +24,8 @@ from fullpipe.base.overrides import apply_changes
 from fullpipe.base.refusals import explain
 from fullpipe.congestion.registry import Table, check_choices
 from fullpipe.scenario.applications import MAX_CONNECTIONS, MAX_DATAGRAMS, Page, Udp
-from fullpipe.scenario.document import load_document
-from fullpipe.scenario.fields import Duration, Section, Spread, Time
+from fullpipe.scenario.document import changed, load_document
+from fullpipe.scenario.fields import Duration, Interval, Section, Spread, Time
 from fullpipe.scenario.flow import MAX_FLOWS, Flow, Probe
 from fullpipe.scenario.host import Host
 from fullpipe.scenario.impairments import check_impairments
@@ -85,8 +85,8 @@ class Scenario(Section):
         "a packet leaves and takes what arrives just after; a buffer in BDP stays that of the base "
         "RTT"
     )  # fmt: skip
-    sample_interval: Time = Field(
-        100 * 10**6, description="interval between samples of flows and queues; at least 1ms"
+    sample_interval: Interval = Field(
+        100 * 10**6, description="interval between samples of flows and queues"
     )
     path: Path
     wifi: WifiOptions | None = Field(
@@ -181,8 +181,6 @@ class Scenario(Section):
     def _check_times(self) -> None:
         if self.warmup >= self.duration:
             raise ValueError("warmup: must be shorter than duration")
-        if self.sample_interval < 10**6:
-            raise ValueError("sample_interval: must be at least 1ms")
         if self.rtt_spread_ns > units.MAX_TIME_NS:
             raise ValueError("rtt_spread: its packets take more than a week at the bottleneck")
         for key, one in self._routed():
@@ -285,7 +283,7 @@ def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario
     """The scenario in a TOML file, with `key=value` changes applied (see `apply_changes`).
 
     Raises UserError naming file, key, value and what is allowed."""
-    return make_scenario(load_document(path), str(path), changes)
+    return make_scenario(changed(load_document(path), changes, path), str(path))
 
 
 def make_scenario(

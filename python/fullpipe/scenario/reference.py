@@ -250,7 +250,7 @@ def _type(field: FieldInfo) -> tuple[str, str]:
     choices = [str(value) for value in _choices(field.annotation)]
     if choices:
         return name, ", ".join(f"`{value}`" for value in choices)
-    limits = {type(item): item for item in field.metadata}
+    limits = {type(item): item for item in field.metadata or _inner_metadata(field.annotation)}
     least, most = limits.get(annotated_types.Ge), limits.get(annotated_types.Le)
     above = limits.get(annotated_types.Gt)
     shortest, longest = limits.get(annotated_types.MinLen), limits.get(annotated_types.MaxLen)
@@ -258,9 +258,23 @@ def _type(field: FieldInfo) -> tuple[str, str]:
         return name, f"{least.ge} to {most.le}"
     if above is not None and most is not None:
         return name, f"above {above.gt}, to {most.le}"
+    if least is not None:
+        below = limits.get(annotated_types.Lt)
+        return name, f"{least.ge} to {below.lt - 1}" if below else f"at least {least.ge}"
     if shortest is not None and longest is not None:
         return name, f"{shortest.min_length} to {longest.max_length} characters"
     return name, ""
+
+
+def _inner_metadata(annotation: Any) -> list[Any]:
+    """The bounds of the numbers in a list or a table."""
+    for inner in get_args(annotation):
+        for item in getattr(inner, "__metadata__", ()):
+            if isinstance(item, FieldInfo) and item.metadata:
+                return item.metadata
+        if found := _inner_metadata(inner):
+            return found
+    return []
 
 
 def _type_name(annotation: Any, metadata: Sequence[Any] = ()) -> str:

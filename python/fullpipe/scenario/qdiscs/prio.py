@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -15,7 +15,7 @@ class Prio(Options):
 
     bands: int = Field(3, ge=1, le=16, description="number of FIFOs; band 0 goes first")
     default_band: int = Field(1, ge=0, le=15, description="band of the DSCPs not listed")
-    dscp: dict[str, int] = Field(
+    dscp: dict[str, Annotated[int, Field(ge=0, le=15)]] = Field(
         {"EF": 0, "CS6": 0, "CS7": 0, "CS1": 2, "LE": 2}, description="bands by DSCP"
     )
 
