@@ -169,6 +169,21 @@ def test_a_round_trip_of_its_own_is_no_less_than_the_forward_delay() -> None:
     assert links["flows"][0]["reverse_delay_ns"] == 25 * MS
 
 
+def test_different_hosts_go_to_different_servers_unless_said_otherwise() -> None:
+    def ends(**keys: Any) -> list[tuple[int, int]]:
+        found = plan(flow=[{"cc": "cubic"}], **keys)
+        kinds = ("flows", "datagrams", "pages", "probes")
+        both = [one["hosts"] for kind in kinds for one in found.get(kind, [])]
+        return [(hosts["near"], hosts["far"]) for hosts in both]
+
+    of_two = {"udp": [{"rate": "1mbit", "host": 2}],
+              "page": [{"cc": "cubic", "levels": [["1KB"]], "host": 2}],
+              "probe": [{"host": 2}, {}]}  # fmt: skip
+    assert ends(**of_two) == [(0, 0), (1, 1), (1, 1), (1, 1), (0, 0)]
+    shared = {key: [{**one, "far_host": 0} for one in of_two[key]] for key in of_two}
+    assert ends(**shared) == [(0, 0), (1, 0), (1, 0), (1, 0), (0, 0)]
+
+
 def test_what_a_host_leaves_at_its_default_is_left_out() -> None:
     usual = plan()["host"]
     assert not {"tcp", "program_timer_ns", "cc_facts", "work", "reader_pauses"} & usual.keys()

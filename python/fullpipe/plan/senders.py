@@ -80,7 +80,7 @@ def _flow(scenario: Scenario, flow: Flow, key: str) -> dict[str, Any]:
         "direction": flow.direction,
         "route": route(scenario, flow),
         "dscp": flow.dscp,
-        "host_numbers": (flow.host, flow.far_host),
+        "host_numbers": flow.host_numbers,
         **_own_delays_ns(scenario, flow, flow.rtt, f"{key}.rtt"),
         "jitter": jitter,
         "receive_window_bytes": flow.receive_window,
@@ -101,7 +101,7 @@ def _probes(scenario: Scenario) -> Iterator[dict[str, Any]]:
         yield {
             "name": probe.name or f"{probe.kind}.{index + 1}", "kind": probe.kind,
             "interval_ns": probe.interval, "start_ns": probe.start, "dscp": probe.dscp,
-            "route": route(scenario, probe),
+            "route": route(scenario, probe), "host_numbers": probe.host_numbers,
         }  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def _pages(scenario: Scenario) -> Iterator[dict[str, Any]]:
         yield {
             "name": page.name or f"page.{index + 1}", "cc": _cc(choose(page.cc, tables)),
             "route": route(scenario, page), "ecn": bool(ecn if page.ecn is None else page.ecn),
-            "host_numbers": (page.host, page.far_host), **resolve_page(page),
+            "host_numbers": page.host_numbers, **resolve_page(page),
         }  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def _datagrams(scenario: Scenario) -> Iterator[dict[str, Any]]:
     for index, udp in enumerate(scenario.udp):
         yield {
             "name": udp.name or f"udp.{index + 1}", "route": route(scenario, udp),
-            "host_numbers": (udp.host, udp.far_host), **resolve_udp(udp),
+            "host_numbers": udp.host_numbers, **resolve_udp(udp),
         }  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def _put_on_hosts(found: Mapping[str, Sequence[dict[str, Any]]], scenario: Scena
             has_jitter = jitter is not None and jitter["max_ns"] > 0
             sends = settings.get("direction") if scenario.host.access_rate else None
             ecn = settings if "ecn" in settings else first
-            near_number, far_number = one.pop("host_numbers", (0, 0))
+            near_number, far_number = one.pop("host_numbers")
             sender = (
                 near_number, reverse_ns, ecn.get("ecn", False), ecn.get("ecn_kind"),
                 index if has_jitter or sends == "up" else None, settings["route"]["enter"],

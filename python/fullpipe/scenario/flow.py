@@ -11,7 +11,7 @@ from fullpipe.scenario.applications import Pattern
 from fullpipe.scenario.fields import SIZE, Duration, Interval, Rate, Size, Time
 from fullpipe.scenario.host import KernelName
 from fullpipe.scenario.path import EcnChoice, JitterShape
-from fullpipe.scenario.route import Routed, Sender
+from fullpipe.scenario.route import Hosted, Sender
 
 #: More are a slip of the pen, and would exhaust memory.
 MAX_FLOWS = 1000
@@ -61,7 +61,7 @@ class Flow(Sender):
         return self
 
 
-class Probe(Routed):
+class Probe(Hosted):
     """A latency measurement beside the flows."""
 
     kind: Literal["ping", "udp"] = Field(

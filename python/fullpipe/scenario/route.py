@@ -30,17 +30,30 @@ class Routed(Section):
     )
 
 
-class Sender(Routed):
-    """What stops at a time and runs on hosts of its choice."""
+class Hosted(Routed):
+    """What runs on hosts of its choice."""
 
-    stop: Time | None = Field(
-        None, description="when it starts nothing new and writes no more; default: at the end"
-    )
     host: int = Field(
         0, ge=0, le=255, description="number of the host at its near end, where up flows start; "
         "what has the same number shares a host and its address"
     )  # fmt: skip
-    far_host: int = Field(0, ge=0, le=255, description="number of the host at its far end")
+    far_host: int | None = Field(
+        None, ge=0, le=255, description="number of the host at its far end; default: that of host, "
+        "so that different hosts have different servers"
+    )  # fmt: skip
+
+    @property
+    def host_numbers(self) -> tuple[int, int]:
+        """Of its near and its far host."""
+        return self.host, self.host if self.far_host is None else self.far_host
+
+
+class Sender(Hosted):
+    """What stops at a time."""
+
+    stop: Time | None = Field(
+        None, description="when it starts nothing new and writes no more; default: at the end"
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Sender:
