@@ -10,6 +10,8 @@ from pathlib import Path
 
 #: Of captures with times in ns (pcap-savefile(5)).
 _MAGIC_NS = 0xA1B23C4D
+#: IP's number of the protocol.
+_TCP = 6
 FIN, SYN, PSH, ACK, ECE, CWR, AE = 1, 2, 8, 16, 64, 128, 256
 
 
@@ -33,7 +35,7 @@ class Segment:
 
 
 def read(path: Path) -> dict[int, list[Segment]]:
-    """The packets of each flow by its id, in the order of the file."""
+    """The packets of each flow of TCP by its id, in the order of the file."""
     data = path.read_bytes()
     magic, *_, link = struct.unpack_from("<IHHiIII", data)
     if magic != _MAGIC_NS or link != 1:
@@ -47,16 +49,18 @@ def read(path: Path) -> dict[int, list[Segment]]:
         if len(frame) != captured:
             raise ValueError(f"{path}: ends within a packet")
         at += captured
-        flow, segment = _segment(frame, seconds * 10**9 + ns, original)
-        flows.setdefault(flow, []).append(segment)
+        version, _, length = struct.unpack_from("!BBH", frame, 14)
+        if version != 0x45 or original != length + 14:
+            raise ValueError("a packet is no IPv4, or its lengths differ")
+        if frame[23] == _TCP:
+            flow, segment = _segment(frame, seconds * 10**9 + ns)
+            flows.setdefault(flow, []).append(segment)
     return flows
 
 
-def _segment(frame: bytes, at_ns: int, original: int) -> tuple[int, Segment]:
-    version, tos, length = struct.unpack_from("!BBH", frame, 14)
+def _segment(frame: bytes, at_ns: int) -> tuple[int, Segment]:
+    tos, length = struct.unpack_from("!BH", frame, 15)
     source, target = frame[26:30], frame[30:34]
-    if version != 0x45 or frame[23] != 6 or original != length + 14:
-        raise ValueError("a packet is no TCP over IPv4, or its lengths differ")
     leaves = source[1] == 10
     host = source if leaves else target
     _, _, seq, ack, offset_flags, window = struct.unpack_from("!HHIIHH", frame, 34)

@@ -127,7 +127,7 @@ impl IpHeader {
         Self(self.0 & !(63 << 24))
     }
 
-    fn dscp(self) -> u8 {
+    pub(crate) fn dscp(self) -> u8 {
         (self.0 >> 24) as u8 & 63
     }
 

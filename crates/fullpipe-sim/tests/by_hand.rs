@@ -600,6 +600,58 @@ fn a_capture_has_each_byte_of_the_headers() {
     }
 }
 
+/// Time in ms, source, destination, DSCP field, protocol, length on the wire, and what is behind IP's header.
+fn read(packet: &[u8]) -> (u64, [u8; 4], [u8; 4], u8, u8, u32, Vec<u8>) {
+    let word = |at: usize| u32::from_le_bytes(packet[at..at + 4].try_into().expect("four"));
+    let address = |at: usize| packet[at..at + 4].try_into().expect("four");
+    (
+        u64::from(word(0)) * 1000 + u64::from(word(4)) / MS,
+        address(42),
+        address(46),
+        packet[31],
+        packet[39],
+        word(12),
+        packet[50..].to_vec(),
+    )
+}
+
+#[test]
+fn a_capture_has_datagrams_as_they_leave_and_probes_with_their_replies() {
+    // RFC 768 and 792: ports or type, length, and checksums of 0.
+    let mut plan = plan();
+    plan.datagrams = vec![stream(FlowDirection::Up), stream(FlowDirection::Down)];
+    plan.datagrams[0].dscp = 46;
+    plan.probes = vec![
+        ping(1000, 40, Route::default()),
+        Probe {
+            name: "udp".to_owned(),
+            kind: ProbeKind::Udp,
+            ..ping(1000, 600, Route::default())
+        },
+    ];
+    let (_, packets) = captured(&plan);
+    let found: Vec<_> = packets.iter().map(|packet| read(packet)).collect();
+    let (near, far) = ([10, 12, 0, 1], [10, 13, 0, 1]);
+    let (down_near, down_far) = ([10, 12, 0, 2], [10, 13, 0, 2]);
+    let (up, down) = ("9c40 1452 03f0 0000", "1452 9c41 03f0 0000");
+    for (number, at_ms) in [(1, 50), (4, 150)] {
+        let sent = (at_ms, near, far, 46 << 2, 17, 1042, hex(up));
+        assert_eq!(found[number], sent, "{number}");
+        let sent = (at_ms, down_far, down_near, 0, 17, 1042, hex(down));
+        assert_eq!(found[number + 1], sent, "{number}");
+    }
+    // 1 and 10 ms there, 5 and 2 ms back.
+    let (near, far) = ([10, 16, 0, 1], [10, 17, 0, 1]);
+    let (request, reply) = (hex("0800 0000 0000 0000"), hex("0000 0000 0000 0000"));
+    assert_eq!(found[0], (40, near, far, 0, 1, 98, request));
+    assert_eq!(found[3], (58, far, near, 0, 1, 98, reply));
+    let (near, far) = ([10, 16, 0, 2], [10, 17, 0, 2]);
+    let (request, reply) = (hex("9c41 0007 0040 0000"), hex("0007 9c41 0040 0000"));
+    assert_eq!(found[12], (600, near, far, 0, 17, 98, request));
+    assert_eq!(found[13], (618, far, near, 0, 17, 98, reply));
+    assert_eq!(found.len(), 14);
+}
+
 #[test]
 fn packets_with_data_and_those_that_open_and_close_are_counted_apart() {
     let done = outcome(&one_packet(0));

@@ -11,7 +11,7 @@ mod processor;
 pub(crate) use connection::{connection, Application, Connection, Seeds};
 pub(crate) use departures::Next;
 pub(crate) use handshake::{Reaction, Retries};
-pub(crate) use pcap::{AckEdges, Capture};
+pub(crate) use pcap::{AckEdges, Capture, Exchange};
 
 pub use pcap::PcapWriter;
 
@@ -72,8 +72,18 @@ impl FlowIds {
         self.flows + probe
     }
 
+    /// The probe of a flow id that is one's.
+    pub(crate) fn probe(self, flow_id: u32) -> usize {
+        flow_id as usize - self.flows
+    }
+
     pub(crate) fn of_page(self, page: u32) -> usize {
         self.flows + self.probes + page as usize
+    }
+
+    /// The stream of a flow id that is one's.
+    pub(crate) fn stream(self, flow_id: u32) -> u32 {
+        flow_id - (self.flows + self.probes + self.pages) as u32
     }
 
     pub(crate) fn of_stream(self, stream: u32) -> usize {

@@ -1,7 +1,8 @@
 //! A capture of packets at the senders' hosts: classic pcap with ns timestamps.
 //!
 //! Headers are complete, TCP options and ECN bits included. Payload is left out, as with a small snap
-//! length. IP's checksum is computed; TCP's is 0, which analysers take for checksum offload.
+//! length. IP's checksum is computed; those of TCP, UDP and ICMP are 0, which analysers take for checksum
+//! offload.
 
 use std::io::{self, Write};
 
@@ -11,6 +12,13 @@ use fullpipe_tcp::{Ack, Data, HandshakePacket, MAX_BLOCKS};
 const MAGIC: u32 = 0xa1b2_3c4d;
 const SNAPLEN: u32 = 128;
 const ETHERNET: u32 = 1;
+const ETHERNET_BYTES: u32 = 14;
+/// Protocols of IP (RFC 791, IANA).
+const ICMP: u8 = 1;
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// First port of near ends.
+const NEAR_PORT: u16 = 40_000;
 /// Window scale of both ends, large enough for 64 MiB.
 const WINDOW_SHIFT: u8 = 14;
 /// Initial sequence number of both ends.
@@ -32,6 +40,42 @@ const ACE_FIRST: u8 = 5;
 pub struct PcapWriter {
     out: Box<dyn Write + Send>,
     buffer: Vec<u8>,
+}
+
+/// What a packet without a connection belongs to, and its number among the likes of it.
+#[derive(Clone, Copy)]
+pub(crate) enum Exchange {
+    /// A stream of datagrams.
+    Stream(u32),
+    /// A page's DNS query or its reply.
+    Dns(u32),
+    /// A UDP request or its reply.
+    UdpProbe(u32),
+    /// An ICMP echo; the second number counts requests.
+    Ping(u32, u16),
+}
+
+impl Exchange {
+    /// Nets of its near and its far end, its number, and the port of its far end.
+    fn ends(self) -> ([u8; 2], u32, u16) {
+        match self {
+            Self::Stream(number) => ([12, 13], number, 5202),
+            Self::Dns(number) => ([14, 15], number, 53),
+            Self::UdpProbe(number) => ([16, 17], number, 7),
+            Self::Ping(number, _) => ([16, 17], number, 0),
+        }
+    }
+}
+
+/// Headers of Ethernet and IP.
+struct Header {
+    at_ns: u64,
+    /// Near and far.
+    ends: [[u8; 4]; 2],
+    from_near: bool,
+    tos: u8,
+    protocol: u8,
+    ip_bytes: u32,
 }
 
 struct Segment<'a> {
@@ -182,6 +226,47 @@ impl PcapWriter {
         })
     }
 
+    /// A packet without a connection, of so many bytes on the wire.
+    pub(crate) fn exchange(
+        &mut self,
+        at_ns: u64,
+        exchange: Exchange,
+        from_near: bool,
+        dscp: u8,
+        wire_bytes: u32,
+    ) -> io::Result<()> {
+        let ([near, far], number, far_port) = exchange.ends();
+        let ends = [address(near, number), address(far, number)];
+        let ip_bytes = wire_bytes - ETHERNET_BYTES;
+        let protocol = match exchange {
+            Exchange::Ping(..) => ICMP,
+            _ => UDP,
+        };
+        let header = Header {
+            at_ns,
+            ends,
+            from_near,
+            tos: dscp << 2,
+            protocol,
+            ip_bytes,
+        };
+        self.header(&header, 8);
+        match exchange {
+            Exchange::Ping(_, sequence) => {
+                let kind = if from_near { 8 } else { 0 };
+                self.buffer.extend([kind, 0, 0, 0]);
+                self.buffer.extend((number as u16).to_be_bytes());
+                self.buffer.extend(sequence.to_be_bytes());
+            }
+            _ => {
+                self.ports(NEAR_PORT + (number % 20_000) as u16, far_port, from_near);
+                self.buffer.extend((ip_bytes as u16 - 20).to_be_bytes());
+                self.buffer.extend([0, 0]);
+            }
+        }
+        self.out.write_all(&self.buffer)
+    }
+
     /// Writes out what is buffered.
     pub fn finish(&mut self) -> io::Result<()> {
         self.out.flush()
@@ -189,44 +274,18 @@ impl PcapWriter {
 
     fn segment(&mut self, segment: &Segment<'_>) -> io::Result<()> {
         let tcp_bytes = 20 + 12 + segment.options.len();
-        let ip_bytes = 20 + tcp_bytes as u32 + segment.payload_bytes;
-        let captured = 14 + 20 + tcp_bytes as u32;
+        let header = Header {
+            at_ns: segment.at_ns,
+            ends: [address(10, segment.flow), address(11, segment.flow)],
+            from_near: segment.from_sender,
+            tos: segment.ecn,
+            protocol: TCP,
+            ip_bytes: 20 + tcp_bytes as u32 + segment.payload_bytes,
+        };
+        self.header(&header, tcp_bytes as u32);
+        let port = NEAR_PORT + (segment.flow % 20_000) as u16;
+        self.ports(port, 5201, segment.from_sender);
         let buffer = &mut self.buffer;
-        buffer.clear();
-        buffer.extend(((segment.at_ns / 1_000_000_000) as u32).to_le_bytes());
-        buffer.extend(((segment.at_ns % 1_000_000_000) as u32).to_le_bytes());
-        buffer.extend(captured.to_le_bytes());
-        buffer.extend((ip_bytes + 14).to_le_bytes());
-
-        let (near, far) = (address(10, segment.flow), address(11, segment.flow));
-        let (source, target) = if segment.from_sender {
-            (near, far)
-        } else {
-            (far, near)
-        };
-        for end in [target, source] {
-            buffer.extend([2, 0]);
-            buffer.extend(end);
-        }
-        buffer.extend([8, 0]);
-
-        let ip = buffer.len();
-        buffer.extend([0x45, segment.ecn]);
-        buffer.extend((ip_bytes as u16).to_be_bytes());
-        buffer.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
-        buffer.extend(source);
-        buffer.extend(target);
-        let sum = internet_checksum(&buffer[ip..]);
-        buffer[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
-
-        let port = 40_000 + (segment.flow % 20_000) as u16;
-        let ports = if segment.from_sender {
-            [port, 5201]
-        } else {
-            [5201, port]
-        };
-        buffer.extend(ports[0].to_be_bytes());
-        buffer.extend(ports[1].to_be_bytes());
         buffer.extend(segment.seq.to_be_bytes());
         buffer.extend(segment.ack.to_be_bytes());
         buffer.push(((tcp_bytes / 4) as u8) << 4 | (segment.flags >> 8) as u8);
@@ -238,6 +297,44 @@ impl PcapWriter {
         buffer.extend(segment.timestamps.1.to_be_bytes());
         buffer.extend(segment.options);
         self.out.write_all(buffer)
+    }
+
+    /// Begins a packet of which so many bytes behind IP's header are captured.
+    fn header(&mut self, header: &Header, captured_bytes: u32) {
+        let buffer = &mut self.buffer;
+        buffer.clear();
+        buffer.extend(((header.at_ns / 1_000_000_000) as u32).to_le_bytes());
+        buffer.extend(((header.at_ns % 1_000_000_000) as u32).to_le_bytes());
+        buffer.extend((ETHERNET_BYTES + 20 + captured_bytes).to_le_bytes());
+        buffer.extend((header.ip_bytes + ETHERNET_BYTES).to_le_bytes());
+
+        let [near, far] = header.ends;
+        let (source, target) = if header.from_near {
+            (near, far)
+        } else {
+            (far, near)
+        };
+        for end in [target, source] {
+            buffer.extend([2, 0]);
+            buffer.extend(end);
+        }
+        buffer.extend([8, 0]);
+
+        let ip = buffer.len();
+        buffer.extend([0x45, header.tos]);
+        buffer.extend((header.ip_bytes as u16).to_be_bytes());
+        buffer.extend([0, 0, 0x40, 0, 64, header.protocol, 0, 0]);
+        buffer.extend(source);
+        buffer.extend(target);
+        let sum = internet_checksum(&buffer[ip..]);
+        buffer[ip + 10..ip + 12].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    fn ports(&mut self, near: u16, far: u16, from_near: bool) {
+        let ports = if from_near { [near, far] } else { [far, near] };
+        for port in ports {
+            self.buffer.extend(port.to_be_bytes());
+        }
     }
 }
 

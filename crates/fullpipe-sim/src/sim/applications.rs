@@ -346,6 +346,9 @@ impl Simulation<'_> {
                 bytes: datagram.bytes,
             };
             let mut packet = self.hosts.packet(flow_id, direction, body);
+            if self.hosts.capture.is_on() {
+                self.capture_exchange(direction, &packet);
+            }
             if self.hosts.loss.passes(direction, &mut packet) {
                 self.enter_row(direction, &packet);
             }

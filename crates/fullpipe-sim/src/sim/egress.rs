@@ -1,14 +1,14 @@
 //! What leaves the hosts: handshakes, what applications write and TCP sends, probes. Must never know where
 //! packets go in the network, nor what comes back.
 
-use fullpipe_net::{Direction, LinkDirection};
-use fullpipe_plan::Pacing;
+use fullpipe_net::{Direction, LinkDirection, Packet};
+use fullpipe_plan::{Pacing, ProbeKind};
 use fullpipe_tcp::{Burst, Data, HandshakePacket, SenderEvent};
 use fullpipe_workload::Writing;
 
 use super::Simulation;
 use crate::agenda::Event;
-use crate::hosts::{Application, Next, Retries};
+use crate::hosts::{Application, Exchange, Next, Retries};
 use crate::packet::{Body, InFlight, IpHeader};
 
 /// What all data packets of a connection have in common.
@@ -402,6 +402,33 @@ impl Simulation<'_> {
     /// Sends a packet to which the loss at the hosts does not apply.
     pub(super) fn send_unlost(&mut self, flow_id: usize, direction: Direction, body: Body) {
         let packet = self.hosts.packet(flow_id, direction, body);
+        if direction == Direction::Forward && self.hosts.capture.is_on() {
+            self.capture_exchange(direction, &packet);
+        }
         self.enter_row(direction, &packet);
+    }
+
+    /// Captures a packet without a connection: a stream's as it leaves, others as they leave or reach
+    /// the host that asked.
+    pub(super) fn capture_exchange(&mut self, direction: Direction, packet: &InFlight) {
+        let ids = self.hosts.ids;
+        let exchange = match packet.body {
+            Body::Datagram { .. } => Exchange::Stream(ids.stream(packet.flow_id)),
+            Body::Dns { page, .. } => Exchange::Dns(page),
+            Body::Probe { row } => {
+                let probe = ids.probe(packet.flow_id);
+                match self.plan.probes[probe].kind {
+                    ProbeKind::Ping => Exchange::Ping(probe as u32, row as u16),
+                    ProbeKind::Udp => Exchange::UdpProbe(probe as u32),
+                }
+            }
+            _ => return,
+        };
+        let now_ns = self.now_ns();
+        let (from_near, dscp) = (direction == Direction::Forward, packet.header.dscp());
+        let wire_bytes = packet.wire_bytes();
+        self.hosts
+            .capture
+            .write(|pcap| pcap.exchange(now_ns, exchange, from_near, dscp, wire_bytes));
     }
 }

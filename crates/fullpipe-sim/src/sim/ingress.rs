@@ -161,6 +161,10 @@ impl Simulation<'_> {
     fn deliver_other(&mut self, direction: Direction, packet: &InFlight) {
         let flow_id = packet.flow_id as usize;
         let now_ns = self.now_ns();
+        let is_reply = matches!(packet.body, Body::Dns { .. } | Body::Probe { .. });
+        if is_reply && direction == Direction::Reverse && self.hosts.capture.is_on() {
+            self.capture_exchange(direction, packet);
+        }
         match &packet.body {
             Body::Data(_) | Body::Ack(_) => {}
             Body::Handshake(handshake) => {
