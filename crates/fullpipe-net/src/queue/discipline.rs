@@ -56,12 +56,13 @@ pub(crate) trait Discipline<P: Packet> {
     /// Takes the packet that leaves now.
     #[inline]
     fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
-        if !self.choose(now_ns, &mut None, outcome) {
+        let taken = &mut None;
+        if !self.choose(now_ns, taken, outcome) {
             return None;
         }
-        let (burst, is_followed) = self.front()?;
+        let (burst, is_followed) = self.front(taken)?;
         let packet = burst.first_of_burst(is_followed);
-        self.leave();
+        self.leave(taken);
         Some(packet)
     }
 
@@ -73,16 +74,16 @@ pub(crate) trait Discipline<P: Packet> {
         taken.is_some()
     }
 
-    /// The burst whose first packet was chosen, and whether more of its packets follow. `None`: it was taken.
+    /// The burst whose first packet was chosen, and whether more of its packets follow.
     #[inline]
-    fn front(&self) -> Option<(&P, bool)> {
-        None
+    fn front<'a>(&'a self, taken: &'a Option<P>) -> Option<(&'a P, bool)> {
+        taken.as_ref().map(|packet| (packet, false))
     }
 
-    /// The chosen packet leaves. Returns its bytes on the wire. `None`: it was taken.
+    /// The chosen packet leaves. Returns its bytes on the wire.
     #[inline]
-    fn leave(&mut self) -> Option<u32> {
-        None
+    fn leave(&mut self, taken: &mut Option<P>) -> u32 {
+        taken.take().map_or(0, |packet| packet.wire_bytes())
     }
 
     /// When a packet of a queue that is not empty may leave.

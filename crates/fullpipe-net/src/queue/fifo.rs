@@ -60,6 +60,11 @@ impl<P> Fifo<P> {
         self.first.is_none()
     }
 
+    /// The packet that leaves next, with the flags of its burst's last one.
+    pub(crate) fn first(&self) -> Option<&P> {
+        self.first.as_ref().map(|burst| &burst.packet)
+    }
+
     fn first_packets(&self) -> u64 {
         self.first.as_ref().map_or(0, |burst| burst.count.into())
     }
@@ -145,14 +150,16 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
     }
 
     #[inline]
-    fn front(&self) -> Option<(&P, bool)> {
+    fn front<'a>(&'a self, _taken: &'a Option<P>) -> Option<(&'a P, bool)> {
         let first = self.first.as_ref()?;
         Some((&first.packet, first.count + first.dropped > 1))
     }
 
     #[inline(always)] // after `front`, which has checked the same
-    fn leave(&mut self) -> Option<u32> {
-        let first = self.first.as_mut()?;
+    fn leave(&mut self, _taken: &mut Option<P>) -> u32 {
+        let Some(first) = &mut self.first else {
+            return 0;
+        };
         let wire_bytes = self.first_bytes;
         first.count -= 1;
         if first.count == 0 {
@@ -160,7 +167,7 @@ impl<P: Packet> Discipline<P> for Fifo<P> {
         } else {
             first.packet.skip_first_of_burst();
         }
-        Some(wire_bytes)
+        wire_bytes
     }
 }
 

@@ -110,16 +110,16 @@ macro_rules! registry {
             }
 
             #[inline(always)] // mostly there is nothing to do
-            fn front(&self) -> Option<(&P, bool)> {
+            fn front<'a>(&'a self, taken: &'a Option<P>) -> Option<(&'a P, bool)> {
                 match self {
-                    $(Self::$Name(queue) => queue.front(),)+
+                    $(Self::$Name(queue) => queue.front(taken),)+
                 }
             }
 
             #[inline(always)]
-            fn leave(&mut self) -> Option<u32> {
+            fn leave(&mut self, taken: &mut Option<P>) -> u32 {
                 match self {
-                    $(Self::$Name(queue) => queue.leave(),)+
+                    $(Self::$Name(queue) => queue.leave(taken),)+
                 }
             }
 
@@ -304,15 +304,13 @@ impl<P: Packet> Queue<P> {
     /// The second step: the burst whose first packet was chosen, and whether more of its packets follow.
     #[inline(always)]
     pub(crate) fn front(&self) -> Option<(&P, bool)> {
-        let taken = || self.taken.as_ref().map(|packet| (packet, false));
-        self.discipline.front().or_else(taken)
+        inline_fifo!(&self.discipline, queue => queue.front(&self.taken))
     }
 
     /// The third step: the chosen packet leaves. Returns its bytes on the wire.
     #[inline(always)]
     pub(crate) fn leave(&mut self) -> u32 {
-        let taken = || self.taken.take().map_or(0, |packet| packet.wire_bytes());
-        let wire_bytes = self.discipline.leave().unwrap_or_else(taken);
+        let wire_bytes = inline_fifo!(&mut self.discipline, queue => queue.leave(&mut self.taken));
         self.totals.counters.sent_packets += 1;
         self.totals.counters.sent_bytes += u64::from(wire_bytes);
         wire_bytes

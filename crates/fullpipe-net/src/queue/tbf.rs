@@ -74,7 +74,7 @@ impl<P: Packet> Discipline<P> for Tbf<P> {
     /// tbf_dequeue()
     fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
         let tokens_ns = self.tokens_at(now_ns);
-        let cost_ns = self.cost_ns(self.queue.front()?.0);
+        let cost_ns = self.cost_ns(self.queue.first()?);
         let left_ns = tokens_ns.checked_sub(cost_ns)?;
         self.tokens_ns = left_ns;
         self.filled_ns = now_ns;
@@ -82,7 +82,7 @@ impl<P: Packet> Discipline<P> for Tbf<P> {
     }
 
     fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
-        let cost_ns = self.cost_ns(self.queue.front()?.0);
+        let cost_ns = self.cost_ns(self.queue.first()?);
         Some(now_ns + cost_ns.saturating_sub(self.tokens_at(now_ns)))
     }
 }

@@ -509,7 +509,7 @@ impl<P: Packet> Discipline<P> for Cake<P> {
     }
 
     #[inline]
-    fn front(&self) -> Option<(&P, bool)> {
+    fn front<'a>(&'a self, _taken: &'a Option<P>) -> Option<(&'a P, bool)> {
         if let Some(packet) = &self.marked {
             return Some((packet, false));
         }
@@ -519,12 +519,12 @@ impl<P: Packet> Discipline<P> for Cake<P> {
     }
 
     #[inline]
-    fn leave(&mut self) -> Option<u32> {
+    fn leave(&mut self, _taken: &mut Option<P>) -> u32 {
         if let Some(packet) = self.marked.take() {
-            return Some(packet.wire_bytes());
+            return packet.wire_bytes();
         }
         let (tin, queue) = self.chosen;
-        Some(self.drop_first(tin, queue))
+        self.drop_first(tin, queue)
     }
 
     fn next_ready_ns(&self, now_ns: u64) -> Option<u64> {
