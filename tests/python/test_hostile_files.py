@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -177,3 +178,31 @@ def test_every_command_outlives_every_file_of_c_that_runs(
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_command_outlives_every_class(name: str, command: str, world: World) -> None:
     _attempt("py", name, command, world)
+
+
+def test_no_worker_outlives_its_command(world: World) -> None:
+    """It holds its pipe of commands open itself, and blocks every signal."""
+    path = world.folder / "mine.py"
+    path.write_text(
+        "import fullpipe, json, os, signal, sys\n"
+        "class Mine(fullpipe.Controller):\n"
+        "    def on_ack(self, ack):\n"
+        "        pipe = json.loads(sys.argv[1])['commands']\n"
+        "        os.open(f'/proc/self/fd/{pipe}', os.O_WRONLY)\n"
+        "        signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n"
+        "        print('worker', os.getpid(), flush=True)\n"
+        "        while True: pass\n"
+        "    def on_event(self, event): pass\n"
+    )
+    script = "from fullpipe.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", script, "run", str(_scenario(path)), "--no-report"],
+        cwd=world.folder, env=world._environment() | {"FULLPIPE_ALGORITHM_STALL_S": "1000"},
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+    ) as command:  # fmt: skip
+        assert command.stderr is not None
+        worker = int(command.stderr.readline().split()[1])
+        ends = os.pidfd_open(worker)
+        command.kill()
+    assert select.select([ends], [], [])[0] == [ends]
+    os.close(ends)

@@ -135,7 +135,7 @@ def ask(
     simulator did."""
     key = _Key(
         tuple(sorted((one.source.id, str(one.shared_object or "")) for one in algorithms)),
-        tuple(read), _memory_bytes(), str(user_cache()),
+        tuple(read), _memory_bytes(), str(user_cache()), threading.get_native_id(),
     )  # fmt: skip
     worker = None if files else _take(key)
     if worker is None:
@@ -154,6 +154,8 @@ class _Key(NamedTuple):
     read: tuple[str, ...]
     memory_bytes: int
     cache: str
+    #: A worker ends with the thread that started it (PR_SET_PDEATHSIG of prctl(2)).
+    thread: int
 
 
 _idle: list[_Worker] = []
@@ -163,7 +165,7 @@ _lock = threading.Lock()
 def _take(key: _Key) -> _Worker | None:
     with _lock:
         for place, worker in enumerate(_idle):
-            if worker.key == key:
+            if worker.key == key and worker.is_alive:
                 del _idle[place]
                 return worker
     return None
@@ -224,8 +226,8 @@ class _Worker:
             os.set_blocking(descriptor, False)
         setup = {
             "path": _import_path(), "read": [*_readable(), *map(str, self._folders()), *key.read],
-            "memory_bytes": key.memory_bytes, "commands": commands, "answers": answers,
-            "reports": reports, "files": dict(files),
+            "parent": os.getpid(), "memory_bytes": key.memory_bytes,
+            "commands": commands, "answers": answers, "reports": reports, "files": dict(files),
             "algorithms": {one.source.id: one.shared_object and str(one.shared_object)
                            for one in algorithms},
         }  # fmt: skip
@@ -245,6 +247,11 @@ class _Worker:
             for descriptor in theirs:
                 os.close(descriptor)
         _all.add(self)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process runs."""
+        return self._process.poll() is None
 
     def _folders(self) -> list[Path]:
         return [folder_of(source.id) for source in self._sources]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 #: Of a message: bytes of JSON, bytes of all blobs. `blobs` of the JSON has their sizes.
 HEAD = struct.Struct("<IQ")
 
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 #: Most characters of a failure's words that are sent.
 _MAX_WORDS = 10_000
 
@@ -184,6 +185,18 @@ def _failed(words: str, kind: str) -> dict[str, Any]:
     return {"error": words[:_MAX_WORDS], "kind": kind}
 
 
+def _end_with(parent: int) -> None:
+    """Has the kernel kill this process when its parent ends, whatever its code does with
+    descriptors and signals: what it is confined to has neither prctl(2), which could undo this,
+    nor fork(2), whose child would not inherit it."""
+    import ctypes
+    import signal
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
 def main(setup: dict[str, Any]) -> None:
     """Gives up all rights but those of `setup`, says what could not be given up, and works."""
     import faulthandler
@@ -196,6 +209,7 @@ def main(setup: dict[str, Any]) -> None:
     faulthandler.enable(reports)
     faulthandler.register(signal.SIGUSR1, reports, all_threads=False)
     _native.sandbox.report_faults(reports)
+    _end_with(setup["parent"])
     missing = _native.sandbox.confine(read=setup["read"], memory_bytes=setup["memory_bytes"])
     _native.sandbox.end_with(setup["commands"])
     worker = _Worker(setup)
