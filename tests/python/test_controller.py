@@ -187,6 +187,9 @@ WRONG = {
                    r"mine\.py:21: in on_ack .*OverflowError"),
     "writes to ack": ("acked = ack.acked_sacked", "acked = ack.losses = 1",
                       r"mine\.py:21: in on_ack .*AttributeError: .*'losses'.*not writable"),
+    "an exception with a note": (
+        "acked = ack.acked_sacked", "e = ValueError('no'); e.add_note('aside'); raise e",
+        r"mine\.py:21: in on_ack .*ValueError: no$"),
     "calls itself": ("acked = ack.acked_sacked", "acked = self.on_ack(ack)",
                      r"mine\.py:21: in on_ack .*RecursionError"),
     "an unknown fact": ("acked = ack.acked_sacked", "acked = ack.acked",

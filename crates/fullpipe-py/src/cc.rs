@@ -83,7 +83,7 @@ fn list_sets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 /// Passes the calls of a trace to `rows`, as `sim.run` does with tables, each of some thousand calls;
 /// returns and raises what `replay` does.
 #[pyfunction(name = "calls")]
-fn calls_of<'py>(py: Python<'py>, path: PathBuf, rows: PyObject) -> PyResult<Bound<'py, PyAny>> {
+fn calls_of<'py>(py: Python<'py>, path: PathBuf, rows: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let mut raised = None;
     let found = calls(&path, |table| {
         let name = table.name;
@@ -112,7 +112,7 @@ fn trace_error(error: TraceError) -> PyErr {
 #[pyfunction(name = "replay")]
 fn replay_trace(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     let found = py
-        .allow_threads(|| replay(BufReader::new(File::open(path)?)))
+        .detach(|| replay(BufReader::new(File::open(path)?)))
         .map_err(trace_error)?;
     Ok(pythonize(py, &found)?)
 }

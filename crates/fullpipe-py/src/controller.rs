@@ -291,7 +291,7 @@ fn register_class<'py>(
     flags: u32,
     params: Vec<Bound<'_, PyDict>>,
     variables: Vec<Bound<'_, PyDict>>,
-    make: PyObject,
+    make: Py<PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let params = params.iter().map(param).collect::<PyResult<Vec<_>>>()?;
     let variables = variables
@@ -300,7 +300,7 @@ fn register_class<'py>(
         .collect::<PyResult<Vec<_>>>()?;
     let owner = name.to_owned();
     let make_one = move |values: &[u32]| -> Box<dyn DynAlgorithm> {
-        Python::with_gil(|py| match Instance::new(py, &make, values) {
+        Python::attach(|py| match Instance::new(py, &make, values) {
             Ok(instance) => Box::new(Class {
                 name: owner.clone(),
                 instance: Some(instance),
@@ -353,7 +353,7 @@ struct Class {
 
 /// A method of the instance, and what it is called with.
 struct Method {
-    bound: PyObject,
+    bound: Py<PyAny>,
     arguments: Py<PyTuple>,
 }
 
@@ -369,21 +369,21 @@ struct Instance {
     on_event: Option<Method>,
     on_send: Option<Method>,
     show: Option<Method>,
-    values: Option<PyObject>,
+    values: Option<Py<PyAny>>,
 }
 
 impl Instance {
-    fn new(py: Python<'_>, make: &PyObject, values: &[u32]) -> PyResult<Self> {
+    fn new(py: Python<'_>, make: &Py<PyAny>, values: &[u32]) -> PyResult<Self> {
         let conn = Py::new(py, PyConn::default())?;
         let ctl = Py::new(py, PyCtl::default())?;
         let ack = Py::new(py, PyAck::default())?;
         let event = Py::new(py, PyEvent::default())?;
         let info = Py::new(py, PyInfo::default())?;
         let methods = make.call1(py, (values.to_vec(), &conn, &ctl))?;
-        let [init, on_ack, on_event, on_send, show, values]: [Option<PyObject>; 6] =
+        let [init, on_ack, on_event, on_send, show, values]: [Option<Py<PyAny>>; 6] =
             methods.extract(py)?;
         let nothing = PyTuple::empty(py);
-        let method = |bound: Option<PyObject>, arguments: &Bound<'_, PyTuple>| {
+        let method = |bound: Option<Py<PyAny>>, arguments: &Bound<'_, PyTuple>| {
             let arguments = arguments.clone().unbind();
             bound.map(|bound| Method { bound, arguments })
         };
@@ -418,7 +418,7 @@ impl Class {
         let Some(instance) = &self.instance else {
             return;
         };
-        if let Err(error) = Python::with_gil(|py| call(instance, py)) {
+        if let Err(error) = Python::attach(|py| call(instance, py)) {
             note(&self.name, error);
             self.instance = None;
         }
@@ -471,7 +471,7 @@ impl DynAlgorithm for Class {
         else {
             return;
         };
-        let answer = Python::with_gil(|py| {
+        let answer = Python::attach(|py| {
             one.info.borrow_mut(py).0 = *info;
             method.bound.call1(py, method.arguments.bind(py))?;
             *info = one.info.borrow(py).0;
@@ -486,7 +486,7 @@ impl DynAlgorithm for Class {
         let Some(method) = self.instance.as_ref().and_then(|one| one.values.as_ref()) else {
             return;
         };
-        let answer = Python::with_gil(|py| method.call0(py)?.extract::<Vec<Option<f64>>>(py));
+        let answer = Python::attach(|py| method.call0(py)?.extract::<Vec<Option<f64>>>(py));
         match answer {
             Ok(own) => values
                 .iter_mut()

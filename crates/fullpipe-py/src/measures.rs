@@ -2,6 +2,7 @@
 
 use fullpipe_metrics::{Measures, Samples};
 use nix::time::{clock_gettime, ClockId};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyCapsule, PyDict};
@@ -44,7 +45,7 @@ impl PyMeasures {
             py.check_signals()?;
             let begin_s = thread_cpu_s();
             let found = std::str::from_utf8(&plan)
-                .map_err(PyErr::from)
+                .map_err(|error| PyValueError::new_err(format!("plan: {error}")))
                 .and_then(|plan| tables_of(py, plan, &transports));
             self.simulator_s += thread_cpu_s() - begin_s;
             let found = found.and_then(|tables| Ok((tables, facts.read(&mut self.traces)?)));

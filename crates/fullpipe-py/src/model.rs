@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 /// Raises ValueError for a spec that cannot be read or run.
 #[pyfunction]
 fn fluid(py: Python<'_>, specs_json: &str, threads: usize) -> PyResult<String> {
-    py.allow_threads(|| json::runs(specs_json, threads, run))
+    py.detach(|| json::runs(specs_json, threads, run))
         .map_err(PyValueError::new_err)
 }
 
@@ -19,7 +19,7 @@ fn fluid(py: Python<'_>, specs_json: &str, threads: usize) -> PyResult<String> {
 /// Raises ValueError for a spec that cannot be read or run.
 #[pyfunction]
 fn fluid_extended(py: Python<'_>, specs_json: &str, threads: usize) -> PyResult<String> {
-    py.allow_threads(|| json::runs(specs_json, threads, extended::run))
+    py.detach(|| json::runs(specs_json, threads, extended::run))
         .map_err(PyValueError::new_err)
 }
 

@@ -51,11 +51,11 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 fn run<'py>(
     py: Python<'py>,
     plan_json: &str,
-    progress: Option<PyObject>,
+    progress: Option<Py<PyAny>>,
     pcap: Option<RawFd>,
     cc_trace: Option<RawFd>,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
-    rows: Option<PyObject>,
+    rows: Option<Py<PyAny>>,
     transports: Vec<Bound<'py, PyCapsule>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let plan = read(plan_json)?;
@@ -103,14 +103,12 @@ pub(crate) fn loaded(capsules: Vec<Bound<'_, PyCapsule>>) -> PyResult<Vec<Loaded
 }
 
 fn loaded_one(capsule: &Bound<'_, PyCapsule>) -> PyResult<Loaded> {
-    if capsule.name()? != Some(CAPSULE) {
-        return Err(PyValueError::new_err(
-            "transport: not a module of transports",
-        ));
-    }
+    let address = capsule
+        .pointer_checked(Some(CAPSULE))
+        .map_err(|_| PyValueError::new_err("transport: not a module of transports"))?;
     // SAFETY: a capsule of this name points to the address of such a table, which is a static of a module
     // that Python never unloads.
-    let module = unsafe { *capsule.pointer().cast::<*const std::ffi::c_void>() };
+    let module = unsafe { *address.cast::<*const std::ffi::c_void>().as_ptr() };
     // SAFETY: as before.
     unsafe { Loaded::new(module) }
         .map_err(|error| PyValueError::new_err(format!("transport: {error}; run make quic")))
@@ -136,10 +134,10 @@ fn opened(descriptor: RawFd) -> BufWriter<File> {
 fn simulated(
     py: Python<'_>,
     plan: &Plan,
-    progress: Option<PyObject>,
+    progress: Option<Py<PyAny>>,
     files: Files,
     traces: Option<HashMap<String, Py<crate::traffic::PyTrace>>>,
-    rows: Option<PyObject>,
+    rows: Option<Py<PyAny>>,
     transports: &[Loaded],
 ) -> PyResult<Outcome> {
     let pcap = files.pcap.map(|file| {
@@ -154,7 +152,7 @@ fn simulated(
         .collect();
     let mut refused = None;
     let mut take = |table: Table| {
-        Python::with_gil(|py| {
+        Python::attach(|py| {
             let pass_on = || {
                 let passed = PyDict::new(py);
                 passed.set_item(table.name, tables::columns(py, table)?)?;
@@ -187,7 +185,7 @@ fn simulated(
                 return true;
             }
             last = Instant::now();
-            Python::with_gil(|py| {
+            Python::attach(|py| {
                 let answer = py
                     .check_signals()
                     .and_then(|()| progress.call1(py, (done_ns,)));
@@ -220,10 +218,10 @@ fn simulated(
         work()
     } else if !transports.is_empty() {
         // A thread of its own: stacks keep random numbers for a thread, which must start again.
-        py.allow_threads(|| std::thread::scope(|scope| scope.spawn(work).join()))
+        py.detach(|| std::thread::scope(|scope| scope.spawn(work).join()))
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     } else {
-        py.allow_threads(work)
+        py.detach(work)
     };
     if let Some(error) = failure.or(refused) {
         return Err(error);

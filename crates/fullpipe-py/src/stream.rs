@@ -19,8 +19,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// `progress_ns`, `complete`, `trace` (bytes). Damage ends the reading; it never raises.
 #[pyfunction]
 fn decode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>> {
-    let received = py.allow_threads(|| stream::decode(data));
-    let result = pythonize(py, &received)?.downcast_into::<PyDict>()?;
+    let received = py.detach(|| stream::decode(data));
+    let result = pythonize(py, &received)?.cast_into::<PyDict>()?;
     result.set_item("tables", tables::to_dict(py, received.tables)?)?;
     result.set_item("trace", PyBytes::new(py, &received.trace))?;
     Ok(result)

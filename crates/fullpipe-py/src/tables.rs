@@ -25,7 +25,7 @@ pub(crate) fn columns(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict
 }
 
 /// A column as (kind, values): little-endian 64-bit values as bytes, or a list of text.
-fn column_values(py: Python<'_>, column: Column) -> PyResult<PyObject> {
+fn column_values(py: Python<'_>, column: Column) -> PyResult<Py<PyAny>> {
     match column {
         Column::U64(values) => pair(py, "u64", words(py, &values, |value| value.to_le_bytes())?),
         Column::F64(values) => pair(py, "f64", words(py, &values, |value| value.to_le_bytes())?),
@@ -67,6 +67,10 @@ fn words<'py, T: Copy>(
     })
 }
 
-fn pair<'py>(py: Python<'py>, kind: &str, values: impl IntoPyObjectExt<'py>) -> PyResult<PyObject> {
+fn pair<'py>(
+    py: Python<'py>,
+    kind: &str,
+    values: impl IntoPyObjectExt<'py>,
+) -> PyResult<Py<PyAny>> {
     (kind, values.into_bound_py_any(py)?).into_py_any(py)
 }

@@ -17,7 +17,7 @@ pub(crate) fn register(parent: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn rates(py: Python<'_>, path: &str) -> PyResult<(usize, u64, u64)> {
     let trace = py
-        .allow_threads(|| RateTrace::read(path))
+        .detach(|| RateTrace::read(path))
         .map_err(PyValueError::new_err)?;
     let count = trace.times_ms.len();
     Ok((count, trace.period_ms(), trace.mean_bps()))
@@ -26,7 +26,7 @@ fn rates(py: Python<'_>, path: &str) -> PyResult<(usize, u64, u64)> {
 /// The rate in each bin until the end as (ns, bit/s), where it changes. Raises ValueError.
 #[pyfunction]
 fn rate_steps(py: Python<'_>, path: &str, bin_ms: u64, end_ns: u64) -> PyResult<Vec<(u64, u64)>> {
-    py.allow_threads(|| RateTrace::read(path).map(|trace| trace.steps(bin_ms.max(1), end_ns)))
+    py.detach(|| RateTrace::read(path).map(|trace| trace.steps(bin_ms.max(1), end_ns)))
         .map_err(PyValueError::new_err)
 }
 
@@ -34,6 +34,6 @@ fn rate_steps(py: Python<'_>, path: &str, bin_ms: u64, end_ns: u64) -> PyResult<
 /// and value.
 #[pyfunction]
 fn delays(py: Python<'_>, path: &str, end_ns: u64) -> PyResult<Vec<(u64, u64)>> {
-    py.allow_threads(|| DelayTrace::read(path).map(|trace| trace.unrolled(end_ns)))
+    py.detach(|| DelayTrace::read(path).map(|trace| trace.unrolled(end_ns)))
         .map_err(PyValueError::new_err)
 }

@@ -104,7 +104,7 @@ fn trace(starts: &[u8], counts: &[u8], pauses: &[u8], bytes: &[u8]) -> PyResult<
 /// Raises ValueError where they would be none, or too many.
 #[pyfunction(name = "backbone")]
 fn generate(py: Python<'_>, seed: u64, duration_ns: u64, rate_bps: u64) -> PyResult<PyTrace> {
-    let made = py.allow_threads(|| backbone(seed, duration_ns, rate_bps));
+    let made = py.detach(|| backbone(seed, duration_ns, rate_bps));
     Ok(PyTrace(Arc::new(made.map_err(PyValueError::new_err)?)))
 }
 
@@ -131,7 +131,7 @@ fn arrivals(
         .get(group as usize)
         .ok_or_else(|| bad(format!("traffic: has no group {group}")))?;
     let trace = trace.map(|trace| trace.get().0.clone());
-    py.allow_threads(|| {
+    py.detach(|| {
         let trace = match traffic.source {
             TrafficSource::Backbone {
                 seed,
@@ -188,7 +188,7 @@ fn fluid<'py>(
     let reals = |bytes: &[u8]| -> Vec<f64> { numbers(bytes).map(f64::from_bits).collect() };
     let (arrivals, works) = (reals(arrivals), reals(works));
     let times = py
-        .allow_threads(|| run(&arrivals, &works))
+        .detach(|| run(&arrivals, &works))
         .map_err(PyValueError::new_err)?;
     let bits: Vec<u64> = times.into_iter().map(f64::to_bits).collect();
     words(py, &bits)

@@ -22,7 +22,7 @@ fn saturation<'py>(
     let wifi: Wifi = serde_json::from_str(wifi_json)
         .map_err(|error| PyValueError::new_err(format!("wifi: {error}")))?;
     let shares = py
-        .allow_threads(|| saturate(&wifi, seed, from_ns, to_ns))
+        .detach(|| saturate(&wifi, seed, from_ns, to_ns))
         .map_err(PyValueError::new_err)?;
     Ok(pythonize(py, &shares)?)
 }

@@ -157,7 +157,9 @@ def explain(identity: str, error: BaseException) -> str:
 
 
 def _explained(error: BaseException, folder: Path, files: dict[str, str], otherwise: str) -> str:
-    words = traceback.format_exception_only(error)[-1].strip()
+    described = traceback.TracebackException.from_exception(error)
+    described.__notes__ = None  # Lines after the message, which would hide it.
+    words = list(described.format_exception_only())[-1].strip()
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).name in files] or frames[-1:]
     if isinstance(error, SyntaxError) and error.filename:
