@@ -26,7 +26,7 @@ from pathlib import Path
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.cli import INTERRUPTED
-from fullpipe.engines.vm import builders, kernels, source
+from fullpipe.engines.vm import builders, debian, kernels, source
 
 _MODULE = re.compile(r"(?:\w+/)+[\w-]+")
 #: What a whole kernel has.
@@ -39,8 +39,7 @@ _LOCAL_BYTES_MAX = 40
 
 def with_module(given: argparse.Namespace, name: str, work: Path) -> kernels.Kernel:
     """Kept under that name: Debian's newest kernel of the version, and the module."""
-    # Debian updates image, headers and source together, and removes the old ones.
-    stock = kernels.fetch(given.version)
+    stock = kernels.fetch(given.version, _say)
     tree = source.unpacked(given.version, work, _say)
     apply(given.patch, tree, work)
     code = tree / f"{given.module}.c"
@@ -55,8 +54,10 @@ def with_module(given: argparse.Namespace, name: str, work: Path) -> kernels.Ker
             f"--module {given.module}: linux-source-{given.version} has no module of that file; "
             "must be like net/sched/sch_dualpi2"
         )
-    headers = source.package(f"linux-headers-{stock.release}", given.version, work, _say)
-    configured = next(headers.rglob("Module.symvers")).parent
+    pinned = kernels.pinned(given.version)
+    assert pinned is not None  # since it was fetched
+    debian.unpack(pinned.headers[:1], work / "headers", _say)
+    configured = next((work / "headers").rglob("Module.symvers")).parent
     made = source.folder(work / "made")
     shutil.copy(configured / ".config", made)
     # Its own signature the guest does not ask for; a program in Rust it is not.

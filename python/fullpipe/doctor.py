@@ -19,8 +19,20 @@ from fullpipe.engines.vm import builders, hardware, kernels, uml_kernel
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 _INSTALL = "fullpipe doctor --install"
-#: Commands and the Debian packages that contain them.
-_PROGRAMS = {hardware.PROGRAM: "qemu-system-x86", "dpkg-deb": "dpkg", "apt-get": "apt"}
+#: What installs QEMU, by the ID and ID_LIKE of /etc/os-release (os-release(5)).
+_QEMU_COMMANDS = {
+    "debian": "apt-get install -y -qq --no-install-recommends qemu-system-x86",
+    "ubuntu": "apt-get install -y -qq --no-install-recommends qemu-system-x86",
+    "fedora": "dnf install -y qemu-system-x86-core",
+    "rhel": "dnf install -y qemu-kvm-core",
+    "arch": "pacman -S --needed --noconfirm qemu-system-x86",
+    "suse": "zypper --non-interactive install qemu-x86",
+    "opensuse": "zypper --non-interactive install qemu-x86",
+    "alpine": "apk add qemu-system-x86_64",
+    "nixos": "nix-env -iA nixos.qemu",
+    "gentoo": "emerge app-emulation/qemu",
+    "void": "xbps-install -y qemu",
+}
 _INSTALL_SECONDS = 1200
 #: Arguments of `tc qdisc add` -> the features that need it.
 _QDISCS = {
@@ -30,6 +42,7 @@ _QDISCS = {
     **{row.tc or name: f"path.qdisc = {name}" for name, row in DISCIPLINES.items() if row.modules},
     "fq": "path.qdisc = fq; pacing by the qdisc",
 }
+_QDISC_REMEDY = {"dualpi2": "Linux 6.17 or later, built with it (Debian's lack it)"}
 _PATH_QDISCS = ("htb", "netem", "bfifo")
 #: A virtual environment's command, which root's PATH lacks.
 _AS_ROOT = 'sudo "$(command -v fullpipe)" ...'
@@ -61,10 +74,17 @@ def checks(engine: str | None = None) -> list[Check]:
     return [check for check in found if engine is None or engine in check.engines]
 
 
-def install(say: Callable[[str], None]) -> None:
+def install(
+    say: Callable[[str], None], kernel: str | None = None, source: Path | None = None
+) -> None:
     """Builds what a checkout lacks for the kernel engines, installs QEMU where the user may, and
-    downloads the kernels that are missing. Raises RunError with the reason, or the command for an
-    administrator."""
+    downloads the kernels that are missing: all that have a name, or the one given. `source`: a
+    folder with the files of Debian's packages, in place of the network. Raises UserError for an
+    unknown kernel, RunError with the reason or with the command for an administrator."""
+    if kernel is not None and kernels.pinned(kernel) is None:
+        kernels.fetch(kernel, say)  # it says what there is
+    if source is not None and not source.is_dir():
+        raise UserError(f"--from {source}: must be a folder with {', '.join(_wanted(kernel))}")
     if (checkout := installed.checkout()) and not _assets().ok:
         say("building the agent and the eBPF objects (once, some two CPU minutes)")
         done = subprocess.run(
@@ -73,28 +93,53 @@ def install(say: Callable[[str], None]) -> None:
         )  # fmt: skip
         if done.returncode != 0:
             raise RunError(f"make assets: {done.stderr.strip()}")
-    missing = [package for program, package in _PROGRAMS.items() if not shutil.which(program)]
-    if missing:
-        command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing]
-        if os.geteuid() != 0:
-            raise RunError(f"missing system packages; as root: {' '.join(command)}")
-        say(f"installing {', '.join(missing)}")
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        for step in (["apt-get", "-qq", "update"], command):
-            done = subprocess.run(
-                step, env=environment, capture_output=True, text=True, timeout=_INSTALL_SECONDS
-            )
-            if done.returncode != 0:
-                raise RunError(f"{' '.join(step)}: {done.stderr.strip()}")
-    for version in kernels.VERSIONS:
-        if kernels.cached(version) is None:
-            say(f"downloading Debian's kernel {version}")
+    # The kernels first: they need no rights.
+    for name in [kernel] if kernel else kernels.VERSIONS:
+        if kernels.cached(name) is None:
             try:
-                kernels.fetch(version)
+                kernels.fetch(name, say, source)
             except RunError as error:
-                if version == kernels.DEFAULT:
+                if name in (kernel, kernels.DEFAULT):
                     raise
                 say(f"continued without it: {error}")
+    if not hardware.is_there():
+        _install_qemu(say)
+
+
+def _wanted(kernel: str | None) -> list[str]:
+    """Files of the packages that an installation downloads."""
+    rows = [kernels.pinned(name) for name in ([kernel] if kernel else kernels.VERSIONS)]
+    return [file for row in rows if row is not None for file in row.packages]
+
+
+def qemu_command() -> str | None:
+    """What installs QEMU on this host's distribution; None if it is not in our table."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return None
+    names = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    # openSUSE's IDs go on, as in opensuse-tumbleweed.
+    names += [name.split("-")[0] for name in names]
+    return next((_QEMU_COMMANDS[name] for name in names if name in _QEMU_COMMANDS), None)
+
+
+def _install_qemu(say: Callable[[str], None]) -> None:
+    command = qemu_command()
+    if command is None:
+        raise RunError(
+            f"{hardware.PROGRAM} is missing; install QEMU for x86 with your distribution's tool"
+        )
+    if os.geteuid() != 0 or not command.startswith("apt-get") or not shutil.which("apt-get"):
+        raise RunError(f"{hardware.PROGRAM} is missing; as root: {command}")
+    say("installing QEMU")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for step in ("apt-get -qq update", command):
+        done = subprocess.run(
+            step.split(), env=environment, capture_output=True, text=True, timeout=_INSTALL_SECONDS
+        )
+        if done.returncode != 0:
+            raise RunError(f"{step}: {done.stderr.strip()}")
 
 
 def build_uml(version: str | None, say: Callable[[str], None]) -> None:
@@ -159,7 +204,8 @@ def _assets() -> Check:
 def _qemu() -> Check:
     version = hardware.version()
     return Check(
-        "vm: QEMU", version is not None, version or "not installed", "engine vm", _INSTALL,
+        "vm: QEMU", version is not None, version or "not installed", "engine vm",
+        f"{qemu_command()} (as root)" if qemu_command() else "your distribution's QEMU for x86",
         ("vm",), ("vm",),
     )  # fmt: skip
 
@@ -219,7 +265,7 @@ def _qdisc(kind: str, lost: str) -> Check:
     name = kind.split()[0]
     return Check(
         f"live: {name}", not why, why or "made one", lost,
-        f"a kernel with sch_{name} (Debian's have it)", ("live",),
+        _QDISC_REMEDY.get(name, f"a kernel with sch_{name} (Debian's have it)"), ("live",),
         ("live",) if name in _PATH_QDISCS else (),
     )  # fmt: skip
 

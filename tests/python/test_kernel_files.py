@@ -6,7 +6,6 @@ import io
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from typer.testing import CliRunner
@@ -15,10 +14,11 @@ from external_files import run
 from fullpipe.authoring import kernel_sources
 from fullpipe.authoring.check import check
 from fullpipe.authoring.kernel_import import import_kernel_file
-from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.cli.app import app
 from fullpipe.congestion import external
+from fullpipe.engines.vm import debian
 from kernel_files import (
     CONTROL_4_9,
     CONTROL_6_10,
@@ -117,43 +117,27 @@ static struct tcp_congestion_ops plain __read_mostly = {
     assert abs(starts[0] - starts[1]) > 2**16
 
 
-class Suites:
-    """Stands for debian.Archive: the sources of the suite that it was made for."""
-
-    HAVE: ClassVar = {None: ["linux-source-6.1"], "trixie": ["linux-source-6.12"],
-                      "bullseye": ["linux-source-5.10"]}  # fmt: skip
-
-    def __init__(self, folder: Path, suite: str | None) -> None:
-        self.folder, self.suite = folder, suite
-
-    def names(self, prefix: str) -> list[str]:
-        return self.HAVE.get(self.suite, [])
-
-    def refresh(self) -> bool:
-        return True
-
-    def unpack(self, packages: list[str], into: Path) -> None:
-        package = packages[0]
+def test_the_source_of_a_kernel_leaves_its_congestion_controls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unpack(files: list[str], into: Path, say: object) -> None:
+        package = files[0].partition("_")[0]
         (into / "usr/src").mkdir(parents=True)
         with tarfile.open(into / f"usr/src/{package}.tar.xz", "w:xz") as packed:
             for name in ("net/ipv4/tcp_plain.c", "net/ipv4/udp.c", "net/ipv6/tcp_ipv6.c"):
-                text = f"{self.suite} {name}".encode()
+                text = f"{package} {name}".encode()
                 member = tarfile.TarInfo(f"{package}/{name}")
                 member.size = len(text)
                 packed.addfile(member, io.BytesIO(text))
 
-
-def test_the_source_of_a_kernel_comes_from_the_suite_that_has_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(kernel_sources, "Archive", Suites)
-    for version, suite in (("6.1", None), ("5.10", "bullseye")):
-        folder = kernel_sources.fetch(version)
+    monkeypatch.setattr(debian, "unpack", unpack)
+    for version in ("6.1", "5.10"):
+        folder = kernel_sources.fetch(version, lambda _: None)
         assert [path.name for path in folder.iterdir()] == ["tcp_plain.c"]
         found = kernel_sources.find(f"linux-{version}:tcp_plain.c").read_text()
-        assert found == f"{suite} net/ipv4/tcp_plain.c"
-    with pytest.raises(RunError, match=r"linux-source-6\.6: .*there are 5\.10, 6\.1, 6\.12"):
-        kernel_sources.fetch("6.6")
+        assert found == f"linux-source-{version} net/ipv4/tcp_plain.c"
+    with pytest.raises(UserError, match=r"Linux 6\.6: .*there are 5\.10, 6\.1, 6\.12"):
+        kernel_sources.fetch("6.6", lambda _: None)
 
 
 def test_as_ebpf_it_is_refused_with_the_form_that_runs(tmp_path: Path) -> None:

@@ -12,11 +12,9 @@ from pathlib import Path
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.engines.vm.debian import Archive
+from fullpipe.engines.vm import debian
 
 _NAMED = re.compile(r"linux-([0-9]+\.[0-9]+):(.+)")
-#: Debian's suites that have sources of kernels, beside what this host's apt knows.
-_SUITES = ("bookworm", "trixie", "trixie-backports", "bullseye", "sid")
 _KEPT = re.compile(r"[^/]+/net/ipv4/(tcp_\w+\.[ch])")
 
 
@@ -39,18 +37,17 @@ def find(name: str) -> Path:
     return folder / file
 
 
-def fetch(version: str) -> Path:
+def fetch(version: str, say: debian.Say) -> Path:
     """Downloads Debian's source of a kernel, and keeps its congestion controls; returns the folder.
-    Raises RunError with apt's message if that fails."""
-    if not re.fullmatch(r"[0-9]+\.[0-9]+", version):
-        raise UserError(f"--linux-source {version}: must be a version such as 6.1")
+    Raises UserError if no such source is pinned, RunError if the download fails."""
+    files = debian.source(version)
     folder = _folder(version)
     if folder.is_dir():
         return folder
     package = f"linux-source-{version}"
     with tempfile.TemporaryDirectory() as text:
         place = Path(text)
-        _archive(place, package).unpack([package], place / "unpacked")
+        debian.unpack(files, place / "unpacked", say)
         packed = next((place / "unpacked").rglob("linux-source-*.tar.*"), None)
         if packed is None:
             raise RunError(f"{package}: has no archive of the source")
@@ -67,29 +64,6 @@ def fetch(version: str) -> Path:
         except OSError:  # another process was faster
             shutil.rmtree(made)
     return folder
-
-
-def _archive(place: Path, package: str) -> Archive:
-    """The archive that has a package: this host's, or one of Debian's suites. Raises RunError if
-    none has, with the sources that there are."""
-    known: set[str] = set()
-    for suite in (None, *_SUITES):
-        folder = place / (suite or "host")
-        folder.mkdir()
-        archive = Archive(folder, suite)
-        if suite is not None:
-            archive.refresh()
-        found = archive.names("linux-source-")
-        if suite is None and package not in found and archive.refresh():
-            found = archive.names("linux-source-")
-        if package in found:
-            return archive
-        known.update(found)
-    versions = sorted(
-        (name.removeprefix("linux-source-") for name in known),
-        key=lambda version: [int(part) for part in re.findall("[0-9]+", version)],
-    )
-    raise RunError(f"{package}: Debian has no such package; there are {', '.join(versions)}")
 
 
 def _folder(version: str) -> Path:

@@ -18,6 +18,7 @@ from fullpipe.cli import (
     trace,
     traffic,
 )
+from fullpipe.cli.cache import cache
 from fullpipe.cli.choose import choose
 from fullpipe.cli.ci import ci
 from fullpipe.cli.compare import compare
@@ -65,7 +66,7 @@ app = typer.Typer(
 )
 for command in (
     run, compare, test, choose, scorecard, ci, conformance, hunt, tune, report, schema, doctor,
-    query, plot, effects, serve, qlog, replay,
+    query, plot, effects, serve, qlog, replay, cache,
 ):  # fmt: skip
     app.command()(command)
 for group in (cc, experiment, sweep, model, trace, flent, traffic, kernel, agent):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -23,7 +24,14 @@ def doctor(
     ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Kernel to build: 6.1, 6.12 (default), 7.3."),
+        typer.Option(
+            metavar="NAME",
+            help="Kernel to build: 6.1, 6.12 (default), 7.3; to install also an exact version.",
+        ),
+    ] = None,
+    from_: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="DIR", help="Take Debian's packages from a folder."),
     ] = None,
     linux_source: Annotated[
         str | None,
@@ -38,15 +46,17 @@ def doctor(
     from fullpipe.base.errors import UserError
     from fullpipe.doctor import build_uml, checks, install
 
-    if kernel is not None and build is None:
-        raise UserError("--kernel: only with --build uml")
+    if kernel is not None and build is None and not install_:
+        raise UserError("--kernel: only with --install or --build uml")
+    if from_ is not None and not install_:
+        raise UserError("--from: only with --install")
     if linux_source is not None:
         from fullpipe.authoring.kernel_sources import fetch
 
-        message(f"{fetch(linux_source)}: the congestion controls of Linux {linux_source}")
+        message(f"{fetch(linux_source, message)}: the congestion controls of Linux {linux_source}")
         return
     if install_:
-        install(message)
+        install(message, None if build else kernel, from_)
     if build is not None:
         build_uml(kernel, message)
     found = checks(for_)

@@ -5,6 +5,7 @@ which runs any stock kernel, or User Mode Linux, whose processor takes no time.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,6 +149,7 @@ class VmEngine:
             facts["not User Mode Linux"] = chosen.refused
         metadata = {
             "kernel": facts.pop("kernel", kernel.release),
+            "kernel_sha256": hashlib.sha256(kernel.image.read_bytes()).hexdigest(),
             "machine": "uml" if is_uml else "qemu",
             "qemu": ended.version,
             "image_sha256": image.digest(initramfs, job.objects),

@@ -11,48 +11,40 @@ from pathlib import Path
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.engines.vm import kernels
-from fullpipe.engines.vm.debian import Archive
+from fullpipe.engines.vm import debian, kernels
 
-_PACKAGES = {
-    "6.12": ("linux-headers-{release}", "linux-headers-{common}-common", "linux-kbuild-{common}"),
-    "6.1": ("linux-headers-{release}", "linux-headers-{common}-common", "linux-kbuild-6.1",
-            "linux-compiler-gcc-12-x86"),
-}  # fmt: skip
-_FLAVOUR = re.compile(r"-cloud-amd64\Z")
+#: Releases whose headers Debian 12's compiler takes.
+_FOR_MODULES = re.compile(r"6\.12\.\d+\+deb12-.*|6\.1\.0-\d+-.*")
 #: Where the packages look for each other.
 _INSTALLED = "/usr/src/"
 
 
 def tree(kernel: kernels.Kernel) -> Path:
     """The folder with which kbuild builds a module for a kernel. Raises UserError if it cannot be
-    had here, RunError with apt's message."""
+    had here, RunError if the download fails."""
     if (kernel.modules / "Module.symvers").is_file():  # a kernel for User Mode Linux
         return kernel.modules
-    version = next((v for v in _PACKAGES if kernel.release.startswith(f"{v}.")), None)
-    if version is None or not _FLAVOUR.search(kernel.release):
+    row = kernels.pinned(kernel.release)
+    if row is None or not row.headers or not _FOR_MODULES.fullmatch(row.release):
         raise UserError(
-            f"kernel {kernel.release}: no module can be built for it here, since its headers need "
-            "another compiler than Debian 12's; kernels for modules are "
-            f"{', '.join(_PACKAGES)}, and those of User Mode Linux"
+            f"kernel {kernel.release}: no module can be built for it here: its headers are not "
+            "pinned, or need another compiler than Debian 12's; kernels for modules are 6.12, 6.1, "
+            "and those of User Mode Linux"
         )
     kept = user_cache() / "headers" / kernel.release
     if not kept.is_dir():
-        _fetch(version, kernel.release, kept)
+        _fetch(row, kept)
     return kept / f"usr/src/linux-headers-{kernel.release}"
 
 
-def _fetch(version: str, release: str, kept: Path) -> None:
+def _fetch(row: kernels.Pinned, kept: Path) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
-    names = {"release": release, "common": _FLAVOUR.sub("", release)}
     with tempfile.TemporaryDirectory(dir=kept.parent) as text:
-        folder = Path(text)
-        archive = Archive(folder, kernels.VERSIONS[version].suite)
-        unpacked = folder / "unpacked"
-        archive.unpack([name.format(**names) for name in _PACKAGES[version]], unpacked)
-        makefile = unpacked / f"usr/src/linux-headers-{release}/Makefile"
+        unpacked = Path(text) / "unpacked"
+        debian.unpack(row.headers, unpacked, lambda _: None)
+        makefile = unpacked / f"usr/src/linux-headers-{row.release}/Makefile"
         if not makefile.is_file():
-            raise RunError(f"linux-headers-{release} has no Makefile")
+            raise RunError(f"linux-headers-{row.release} has no Makefile")
         words = makefile.read_text(encoding="utf-8")
         makefile.write_text(words.replace(_INSTALLED, f"{kept}{_INSTALLED}"), encoding="utf-8")
         try:

@@ -1,6 +1,6 @@
-"""Kernels for the virtual machine: Debian's packages, unpacked into a cache and never installed;
-those that scripts/build_kernel.py built; or any image that the user names. It knows nothing of
-plans.
+"""Kernels for the virtual machine: Debian's packages, each pinned to one build, unpacked into a
+cache and never installed; those that scripts/build_kernel.py built; or any image that the user
+names. It knows nothing of plans.
 """
 
 from __future__ import annotations
@@ -14,37 +14,27 @@ from pathlib import Path
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.engines.vm.debian import Archive
+from fullpipe.engines.vm import debian
 
-
-@dataclass(frozen=True)
-class Source:
-    """The Debian packages of a kernel version."""
-
-    #: The package of the image; the group is the release.
-    image: str
-    #: Others that belong to it, with the release for `{}`.
-    others: tuple[str, ...] = ()
-    #: A suite that this host's apt need not know; None: the host's own.
-    suite: str | None = None
-
-
-#: What `--kernel` takes as a name. The first is the default.
-VERSIONS = {
-    "6.12": Source(r"linux-image-(6\.12\.[0-9]+\+deb12-cloud-amd64)-unsigned"),
-    "6.1": Source(r"linux-image-(6\.1\.0-[0-9]+-cloud-amd64)-unsigned"),
-    "7.3": Source(
-        r"linux-binary-(7\.3\.[0-9]+\+deb13-cloud-amd64)",
-        ("linux-modules-{}", "linux-base-{}"),
-        "trixie-backports",
-    ),
-}
+#: What `--kernel` takes as a name -> the release that it stands for. The first is the default.
+VERSIONS: dict[str, str] = debian.table()["name"]
 DEFAULT = next(iter(VERSIONS))
 #: Magic bytes of an x86 kernel image (Documentation/arch/x86/boot.rst).
 _BOOT_MAGIC = (0x202, b"HdrS")
 #: Folder of the kernels that were built here, beside Debian's.
 _OWN = "own"
 _OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A kernel of Debian's that is pinned: files of packages with the image and its modules, and of
+    those with which modules are built for it."""
+
+    version: str
+    release: str
+    packages: tuple[str, ...]
+    headers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -56,17 +46,29 @@ class Kernel:
     modules: Path
 
 
+def pinned(name: str) -> Pinned | None:
+    """The kernel that a name of VERSIONS, a version such as 6.12.113 or a release stands for; None
+    if none of Debian's that are pinned does."""
+    wanted = VERSIONS.get(name, name)
+    for row in debian.table()["kernel"]:
+        if wanted in (row["release"], row["version"]):
+            files = (tuple(row[key]) for key in ("packages", "headers"))
+            return Pinned(row["version"], row["release"], *files)
+    return None
+
+
 def find(name: str | None, modules: str | None) -> Kernel:
     """The kernel that `--kernel` and `--modules` name; the default without them. Raises UserError
     if it is missing, with the command that downloads it."""
-    if name is None or name in VERSIONS:
+    if name is None or pinned(name) is not None:
         if modules is not None:
             raise UserError("--modules: only with --kernel PATH")
         kernel = cached(name or DEFAULT)
         if kernel is None:
+            option = "" if name is None or name in VERSIONS else f" --kernel {name}"
             raise UserError(
                 f"the kernel {name or DEFAULT} for --engine vm is not here; "
-                "`fullpipe doctor --install` downloads it"
+                f"`fullpipe doctor --install{option}` downloads it"
             )
         return kernel
     if name in own():
@@ -76,8 +78,8 @@ def find(name: str | None, modules: str | None) -> Kernel:
     image = Path(name)
     if not image.is_file():
         raise UserError(
-            f"--kernel {name}: no such file; must be {', '.join([*VERSIONS, *own()])} or the path "
-            "of a kernel image (bzImage)"
+            f"--kernel {name}: no such file; must be {', '.join([*VERSIONS, *own()])}, an exact "
+            f"version ({', '.join(_exact())}) or the path of a kernel image (bzImage)"
         )
     if not _is_image(image):
         raise UserError(f"--kernel {name}: is no x86 kernel image (bzImage)")
@@ -96,7 +98,7 @@ def own() -> list[str]:
 
 def own_name(name: str) -> str:
     """The name, unchanged. Raises UserError if it is not valid for a kernel built here."""
-    if name in VERSIONS or not _OWN_NAME.fullmatch(name):
+    if pinned(name) is not None or not _OWN_NAME.fullmatch(name):
         raise UserError(
             f"--name {name}: must be letters, digits, `.`, `_`, `-`, and none of Debian's versions "
             f"({', '.join(VERSIONS)})"
@@ -125,63 +127,44 @@ def keep(name: str, image: Path, modules: Sequence[Path]) -> Kernel:
     return _own(name)
 
 
-def cached(version: str) -> Kernel | None:
-    """The newest downloaded kernel of that version; None if there is none."""
-    found = [
-        folder
-        for folder in _cache().glob("*")
-        if folder.name.startswith(f"{version}.") and (folder / "vmlinuz").is_file()
-    ]
-    if not found:
+def cached(name: str) -> Kernel | None:
+    """The downloaded kernel of a name that `pinned` takes; None if it is not here."""
+    row = pinned(name)
+    folder = _cache() / row.release if row else None
+    if row is None or folder is None or not (folder / "vmlinuz").is_file():
         return None
-    newest = max(found, key=lambda folder: [int(n) for n in re.findall(r"\d+", folder.name)])
-    return Kernel(newest.name, newest / "vmlinuz", newest / "modules")
+    return Kernel(row.release, folder / "vmlinuz", folder / "modules")
 
 
-def fetch(version: str) -> Kernel:
-    """Downloads Debian's newest packages of that version and unpacks them into the cache. Raises
-    RunError with apt's message if that fails."""
-    source = VERSIONS[version]
-    with tempfile.TemporaryDirectory() as text:
-        folder = Path(text)
-        archive = Archive(folder, source.suite)
-        package, release = _newest(archive, version)
-        unpacked = folder / "unpacked"
-        others = [name.format(release) for name in source.others]
-        archive.unpack([package, *others], unpacked)
+def fetch(name: str, say: debian.Say, source: Path | None = None) -> Kernel:
+    """Gets the packages of a kernel, from the network or the folder `source`, and unpacks them into
+    the cache. Raises UserError for a name that is not pinned, RunError if that fails."""
+    row = pinned(name)
+    if row is None:
+        raise UserError(
+            f"--kernel {name}: must be {', '.join(VERSIONS)} or one of {', '.join(_exact())}"
+        )
+    _made(_cache())
+    with tempfile.TemporaryDirectory(dir=_cache(), prefix=".") as text:
+        unpacked = Path(text) / "unpacked"
+        debian.unpack(row.packages, unpacked, say, source)
         image = next(unpacked.rglob("vmlinuz*"), None)
-        modules = next(unpacked.rglob(f"modules/{release}"), None)
+        modules = next(unpacked.rglob(f"modules/{row.release}"), None)
         if image is None or modules is None:
-            raise RunError(f"{package} has no kernel, or none with modules")
-        target = _cache() / release
-        made = Path(tempfile.mkdtemp(dir=_made(_cache())))
+            raise RunError(f"{', '.join(row.packages)}: no kernel with modules")
+        target = _cache() / row.release
+        made = Path(tempfile.mkdtemp(dir=_cache(), prefix="."))
         shutil.move(image, made / "vmlinuz")
         shutil.move(modules, made / "modules")
         try:
             made.rename(target)
         except OSError:  # another process was faster
             shutil.rmtree(made)
-        return Kernel(release, target / "vmlinuz", target / "modules")
+        return Kernel(row.release, target / "vmlinuz", target / "modules")
 
 
-def _newest(archive: Archive, version: str) -> tuple[str, str]:
-    """Package and release of the newest image."""
-    pattern = re.compile(VERSIONS[version].image)
-
-    def found() -> list[re.Match[str]]:
-        return [match for match in map(pattern.fullmatch, archive.names("linux-")) if match]
-
-    matches = found()
-    if not matches and archive.refresh():
-        matches = found()
-    if not matches:
-        where = VERSIONS[version].suite or "this host's package lists"
-        raise RunError(
-            f"{where}: no kernel {version} ({pattern.pattern}); as root: apt-get update, or name "
-            "an image with --kernel and --modules"
-        )
-    newest = max(matches, key=lambda match: [int(n) for n in re.findall(r"\d+", match[1])])
-    return newest[0], newest[1]
+def _exact() -> list[str]:
+    return [row["version"] for row in debian.table()["kernel"]]
 
 
 def _own(name: str) -> Kernel:

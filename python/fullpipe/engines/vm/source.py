@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.engines.vm import kernels
-from fullpipe.engines.vm.debian import Archive
+from fullpipe.engines.vm import debian
 
 #: Where the options of kernels are; and those that every kernel of ours has.
 CONFIG = Path(__file__).with_name("config")
@@ -33,7 +32,8 @@ Say = Callable[[str], None]
 def unpacked(version: str, work: Path, say: Say) -> Path:
     """Debian's source of that version with Debian's own patches, in a folder of `work`."""
     name = f"linux-source-{version}"
-    files = package(name, version, work, say)
+    files = work / "debian-source"
+    debian.unpack(debian.source(version), files, say)
     packed = next(files.rglob(f"{name}.tar.xz"), None)
     if packed is None:
         raise RunError(f"{name} has no {name}.tar.xz")
@@ -41,17 +41,6 @@ def unpacked(version: str, work: Path, say: Say) -> Path:
     run(["tar", "-xf", str(packed)], work, work)
     packed.unlink()
     return work / name
-
-
-def package(name: str, version: str, work: Path, say: Say) -> Path:
-    """The files of one of Debian's packages."""
-    say(f"downloading {name}")
-    place = folder(work / name.replace("linux-", "debian-"))
-    archive = Archive(place, kernels.VERSIONS[version].suite)
-    if name not in archive.names(name):
-        archive.refresh()
-    archive.unpack([name], place / "files")
-    return place / "files"
 
 
 def apply(patch: Path, tree: Path, work: Path) -> None:
