@@ -43,10 +43,10 @@ import tomli_w
 from machine import WORK
 
 from fullpipe.engines.runner import run_scenario
-from fullpipe.papers.catalogue import default_folder, load_entry
-from fullpipe.papers.entry import Entry
-from fullpipe.papers.grid import Cell, cells_of
-from fullpipe.papers.measure import measure
+from fullpipe.experiments.catalogue import default_folder, load_entry
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.grid import Cell, cells_of
+from fullpipe.experiments.measure import measure
 from fullpipe.scenario.model import make_scenario
 from fullpipe.statistics.distributions import Equality, equality, rejected
 

@@ -16,7 +16,7 @@ Usage, from the checkout:
 
 `measure` continues where it was stopped, a cell at a time. `page` prints the tables of
 docs/evidence/map.md, and writes the regions that verdicts and reports go by
-(python/fullpipe/regime/map.json); those of the other draw and of other sources stay as they are.
+(python/fullpipe/agreement/map.json); those of the other draw and of other sources stay as they are.
 The draw `wide` is of FIFOs with up to 20 flows and 16 BDP.
 """
 
@@ -36,9 +36,9 @@ from bench_agreement import TARGETS, add_line, lines_of, values_of
 from scipy.stats import t, ttest_ind
 
 import fullpipe
+from fullpipe.agreement.regions import Difference as MeanDifference
+from fullpipe.agreement.regions import Facts, Limits, Map, Metric, Region, the_map
 from fullpipe.congestion.registry import cc_sets
-from fullpipe.regime.regions import Difference as MeanDifference
-from fullpipe.regime.regions import Facts, Limits, Map, Metric, Region, the_map
 from fullpipe.statistics.distributions import rejected
 
 ALGORITHMS = ("reno", "cubic", "bbr1", "bbr2", "bbr3", "bbrnplus")
@@ -61,7 +61,7 @@ RATE = 0.05
 #: What every draw spans, logarithmically uniform; loss and jitter only in some cells.
 RATE_MBPS, RTT_MS, LOSS, JITTER_MS = (2.0, 100.0), (5.0, 200.0), (1e-4, 0.03), (0.3, 5.0)
 SOURCE = "docs/evidence/map.md"
-MAP = Path(fullpipe.__file__).parent / "regime" / "map.json"
+MAP = Path(fullpipe.__file__).parent / "agreement" / "map.json"
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from fullpipe.papers.catalogue import load_catalogue
-from fullpipe.papers.entry import Entry
+from fullpipe.experiments.catalogue import load_catalogue
+from fullpipe.experiments.entry import Entry
 
 CATALOGUE = Path(__file__).parent.parent / "experiments" / "published"
 #: The day of the draw.

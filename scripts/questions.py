@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from fullpipe.papers.catalogue import load_catalogue
-from fullpipe.papers.entry import Entry
-from fullpipe.papers.figures import figures
-from fullpipe.papers.results import Results, collect
-from fullpipe.papers.run_store import Store, default_store
+from fullpipe.experiments.catalogue import load_catalogue
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.figures import figures
+from fullpipe.experiments.results import Results, collect
+from fullpipe.experiments.run_store import Store, default_store
 
 ROOT = Path(__file__).parent.parent
 CATALOGUE = ROOT / "experiments" / "questions"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fullpipe import cli
-from fullpipe.papers import Entry, Store, load_entry
-from fullpipe.papers.catalogue import default_folder
-from fullpipe.papers.run_store import StoredRun
+from fullpipe.experiments import Entry, Store, load_entry
+from fullpipe.experiments.catalogue import default_folder
+from fullpipe.experiments.run_store import StoredRun
 from fullpipe.sweep.runs import Run
 
 #: The catalogue's files.

@@ -16,9 +16,9 @@ from external_files import works
 from fullpipe import cli
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_set
+from fullpipe.experiments.catalogue import load_entry
 from fullpipe.hunt.finding_file import write_finding
 from fullpipe.hunt.hunting import Hunt
-from fullpipe.papers.catalogue import load_entry
 from fullpipe.scenario.model import load_scenario
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.items import items

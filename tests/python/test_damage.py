@@ -16,7 +16,7 @@ import tomli_w
 from fullpipe import metrics
 from fullpipe.base.errors import UserError
 from fullpipe.engines.runner import run_scenario
-from fullpipe.papers import Store as ExperimentStore
+from fullpipe.experiments import Store as ExperimentStore
 from fullpipe.recording.recording import Recording, RecordingError
 from fullpipe.scenario.model import make_scenario
 from fullpipe.serve import cells

@@ -12,17 +12,17 @@ import pytest
 from experiment_entries import MadeStore, claims, command, entry_of
 from fullpipe.base.errors import UserError
 from fullpipe.engines import engine
-from fullpipe.papers import Store, judge, kernel_confirmation, run_entries
-from fullpipe.papers.entry import Entry
-from fullpipe.papers.kernel_confirmation import (
+from fullpipe.experiments import Store, judge, kernel_confirmation, run_entries
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.kernel_confirmation import (
     KERNEL_RUNS,
     Confirmation,
     Plan,
     confirm,
     confirmations,
 )
-from fullpipe.papers.run_store import StoredRun
-from fullpipe.papers.runner import _GROUP_S, Outcome, job_of
+from fullpipe.experiments.run_store import StoredRun
+from fullpipe.experiments.runner import _GROUP_S, Outcome, job_of
 from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.schedule import Item, grouped
 

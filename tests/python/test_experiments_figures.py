@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from experiment_entries import CATALOGUE, SMALL, MadeStore, entry_of, of_catalogue
-from fullpipe.papers import judge
-from fullpipe.papers.figures import figures
-from fullpipe.papers.run_store import StoredRun
-from fullpipe.papers.verdicts import Results, collect
+from fullpipe.experiments import judge
+from fullpipe.experiments.figures import figures
+from fullpipe.experiments.run_store import StoredRun
+from fullpipe.experiments.verdicts import Results, collect
 from fullpipe.sweep.runs import Run
 
 PLOTS = """

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from fullpipe.experiments.measure import check, distributions, measure
 from fullpipe.expr.language import ExpressionError
-from fullpipe.papers.measure import check, distributions, measure
 from fullpipe.recording.recording import (
     OPTIONAL_TABLES,
     TABLES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiment_entries import entry_of
-from fullpipe.papers import Store, judge, run_entries
-from fullpipe.papers.predictions import lacking
+from fullpipe.experiments import Store, judge, run_entries
+from fullpipe.experiments.predictions import lacking
 
 TEXT = """
 paper = "sarpkaya2025"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fullpipe.engines.base import engine
-from fullpipe.papers.catalogue import load_catalogue
-from fullpipe.papers.entry import Entry
+from fullpipe.experiments.catalogue import load_catalogue
+from fullpipe.experiments.entry import Entry
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 

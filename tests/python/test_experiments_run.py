@@ -10,8 +10,8 @@ import pytest
 from experiment_entries import CATALOGUE, SMALL, claims, command, entry_of, of_catalogue
 from fullpipe import papers
 from fullpipe.base.errors import UserError
+from fullpipe.experiments import Progress, Store, judge, run_entries
 from fullpipe.metrics import View
-from fullpipe.papers import Progress, Store, judge, run_entries
 from fullpipe.recording.recording import Recording
 from fullpipe.sweep.file import load_sweep
 from fullpipe.sweep.pool import Pool

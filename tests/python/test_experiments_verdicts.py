@@ -11,13 +11,13 @@ import pytest
 
 from experiment_entries import SMALL, MadeStore, claims, entry_of
 from fullpipe.base.errors import UserError
-from fullpipe.papers import Store, Verdict, judge, run_entries
-from fullpipe.papers.adaptive_runs import run_until_decided
-from fullpipe.papers.claims_page import claims_page
-from fullpipe.papers.engine_comparison import comparison_page
-from fullpipe.papers.results import widening
-from fullpipe.papers.run_store import StoredRun
-from fullpipe.papers.verdict_chart import svg_chart, text_chart
+from fullpipe.experiments import Store, Verdict, judge, run_entries
+from fullpipe.experiments.adaptive_runs import run_until_decided
+from fullpipe.experiments.claims_page import claims_page
+from fullpipe.experiments.engine_comparison import comparison_page
+from fullpipe.experiments.results import widening
+from fullpipe.experiments.run_store import StoredRun
+from fullpipe.experiments.verdict_chart import svg_chart, text_chart
 
 
 def by_hand(plan: Mapping[str, Any], text: str) -> float:

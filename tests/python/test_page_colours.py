@@ -13,9 +13,9 @@ from selenium import webdriver
 import browsers
 from experiment_entries import claims, entry_of
 from fullpipe.engines.runner import run_scenario
-from fullpipe.papers import Store as ExperimentStore
-from fullpipe.papers import judge, run_entries
-from fullpipe.papers.verdicts_page import verdicts_page
+from fullpipe.experiments import Store as ExperimentStore
+from fullpipe.experiments import judge, run_entries
+from fullpipe.experiments.verdicts_page import verdicts_page
 from fullpipe.plots.plotly_renderer import write_page
 from fullpipe.report.page import write_report
 from fullpipe.scenario.model import make_scenario

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from fullpipe.agreement.expected import beyond, region_of, sentence
+from fullpipe.agreement.regions import Facts, Limits, the_map
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.choose import figure, ranking
 from fullpipe.choose.ranking import GOALS, Length, Option, Question
@@ -35,8 +37,6 @@ from fullpipe.hunt.space import (
     plain,
     seconds_of,
 )
-from fullpipe.regime.expected import beyond, region_of, sentence
-from fullpipe.regime.regions import Facts, Limits, the_map
 from fullpipe.scenario.model import make_scenario
 from fullpipe.statistics.intervals import wilson
 from fullpipe.tune import settings

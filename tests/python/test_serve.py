@@ -26,8 +26,8 @@ from starlette.testclient import TestClient
 
 import browsers
 from experiment_entries import entry_of
-from fullpipe.papers import Store as ExperimentStore
-from fullpipe.papers import run_entries
+from fullpipe.experiments import Store as ExperimentStore
+from fullpipe.experiments import run_entries
 from fullpipe.serve import cells
 from fullpipe.serve.app import make_app
 from fullpipe.sweep.merging import merge

@@ -15,11 +15,10 @@ import pytest
 from scipy import stats
 
 from experiment_entries import SMALL, MadeStore, claims, entry_of
-from fullpipe.expr.language import ExpressionError, parse, source
-from fullpipe.papers import judge
-from fullpipe.papers.check_conditions import averages, conditions_of, partners, touched
-from fullpipe.papers.results import RESAMPLES, Results, collect, widening
-from fullpipe.papers.values import (
+from fullpipe.experiments import judge
+from fullpipe.experiments.check_conditions import averages, conditions_of, partners, touched
+from fullpipe.experiments.results import RESAMPLES, Results, collect, widening
+from fullpipe.experiments.values import (
     Point,
     Table,
     UntestableError,
@@ -28,7 +27,8 @@ from fullpipe.papers.values import (
     single,
     thresholds,
 )
-from fullpipe.papers.verdicts import ConditionVerdict, Verdict, commands
+from fullpipe.experiments.verdicts import ConditionVerdict, Verdict, commands
+from fullpipe.expr.language import ExpressionError, parse, source
 
 
 def table(**metrics: Sequence[float]) -> Table:
@@ -273,7 +273,7 @@ def verdict(status: Any, conditions: Sequence[ConditionVerdict]) -> Verdict:
 
 
 def entry_claims() -> Any:
-    from fullpipe.papers.entry import Claim
+    from fullpipe.experiments.entry import Claim
 
     return Claim(id="c", text="A claim.", check="all(x > 1)", unit="ms")
 

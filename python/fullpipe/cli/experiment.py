@@ -22,10 +22,10 @@ from fullpipe.cli.progress import progress_of_runs
 from fullpipe.engines.base import engine_names
 
 if TYPE_CHECKING:
-    from fullpipe.papers import Entry, EntryVerdicts, Store
-    from fullpipe.papers.entry import Size
-    from fullpipe.papers.kernel_confirmation import Confirmation, Refused
-    from fullpipe.papers.results import Results
+    from fullpipe.experiments import Entry, EntryVerdicts, Store
+    from fullpipe.experiments.entry import Size
+    from fullpipe.experiments.kernel_confirmation import Confirmation, Refused
+    from fullpipe.experiments.results import Results
 
 app = typer.Typer(help="Runs and judges the experiments of papers.", no_args_is_help=True)
 
@@ -83,21 +83,21 @@ class Chosen:
         """Raises UserError for unknown names, and unless either names or --all are given."""
         if self.all_ == bool(self.names):
             raise UserError("experiment: name entries (see `fullpipe experiment list`), or --all")
-        from fullpipe.papers.catalogue import pick
+        from fullpipe.experiments.catalogue import pick
 
         entries = _entries(self.catalogue)
         return entries if self.all_ else pick(entries, self.names or [])
 
     def runs(self) -> Store:
         """The store."""
-        from fullpipe.papers import Store, default_store
+        from fullpipe.experiments import Store, default_store
 
         return Store(self.store or default_store())
 
     def judged(self, entry: Entry, runs: Store) -> Iterator[EntryVerdicts]:
         """The verdicts on an entry by each engine that is wanted; of an entry that compares engines
         one, and their comparison is written."""
-        from fullpipe.papers import judge
+        from fullpipe.experiments import judge
 
         for name in self.engine or []:
             if name not in engine_names():
@@ -171,8 +171,8 @@ def show(
     full: _Full = False,
 ) -> None:
     """Shows what an entry runs, measures and claims."""
-    from fullpipe.papers.catalogue import pick
-    from fullpipe.papers.verdicts import commands
+    from fullpipe.experiments.catalogue import pick
+    from fullpipe.experiments.verdicts import commands
 
     size = _size(full)
     for entry in pick(_entries(catalogue), [name]):
@@ -239,9 +239,9 @@ def run(
     more seeds, up to the entry's `most_repetitions`, unless --once, --repeat, --where or --engine
     is given. --all leaves out the entries that compare engines, which take hours: name those.
     `fullpipe experiment report --confirm` prints what --confirm would run."""
-    from fullpipe.papers import run_entries
-    from fullpipe.papers.adaptive_runs import run_until_decided
-    from fullpipe.papers.kernel_confirmation import Confirmed, confirm, confirmations
+    from fullpipe.experiments import run_entries
+    from fullpipe.experiments.adaptive_runs import run_until_decided
+    from fullpipe.experiments.kernel_confirmation import Confirmed, confirm, confirmations
 
     if budget is not None and not confirm_:
         raise UserError("--budget: bounds --confirm; give both")
@@ -285,7 +285,7 @@ def run(
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", INTERRUPTED)
     if any(any(one.results.runs) or not one.results.entry.runnable for one in judged):
-        from fullpipe.papers.verdicts_page import verdicts_page
+        from fullpipe.experiments.verdicts_page import verdicts_page
 
         stem = entries[0].id if len(entries) == 1 else "verdicts"
         _write(out or Path("recordings") / f"{stem}.html", verdicts_page(judged, chosen.catalogue))
@@ -324,12 +324,12 @@ def report(
     packets: _Packets = 1.0,
 ) -> None:
     """Writes the page of verdicts from what the store has; runs nothing."""
-    from fullpipe.papers.claims_page import claims_page
-    from fullpipe.papers.verdicts_page import verdicts_page
+    from fullpipe.experiments.claims_page import claims_page
+    from fullpipe.experiments.verdicts_page import verdicts_page
 
     entries, runs = chosen.entries(), chosen.runs()
     if confirm_:
-        from fullpipe.papers.kernel_confirmation import confirmations
+        from fullpipe.experiments.kernel_confirmation import confirmations
 
         plan = confirmations(entries, runs, chosen.size, chosen.observed or (), packets * 1e6)
         _print_confirmations(plan.wanted)
@@ -385,7 +385,7 @@ def _cost(wanted: Sequence[Confirmation], what: str, jobs: int | None) -> str:
 
 
 def _write_cells(found: list[Results], table: bool, csv: Path | None, parquet: Path | None) -> None:
-    from fullpipe.papers.export import cell_table, write_runs
+    from fullpipe.experiments.export import cell_table, write_runs
 
     for path, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if path is not None:
@@ -405,8 +405,8 @@ def _write_cells(found: list[Results], table: bool, csv: Path | None, parquet: P
 
 def _write_comparison(found: EntryVerdicts, catalogue: Path | None) -> None:
     """Writes the comparison of engines, once there are runs on both."""
-    from fullpipe.papers.catalogue import default_folder
-    from fullpipe.papers.engine_comparison import comparison_page
+    from fullpipe.experiments.catalogue import default_folder
+    from fullpipe.experiments.engine_comparison import comparison_page
 
     text = comparison_page(found)
     if text:
@@ -424,14 +424,14 @@ def _size(full: bool) -> Size:
 
 
 def _entries(catalogue: Path | None) -> list[Entry]:
-    from fullpipe.papers import load_catalogue
-    from fullpipe.papers.catalogue import default_folder
+    from fullpipe.experiments import load_catalogue
+    from fullpipe.experiments.catalogue import default_folder
 
     return load_catalogue(catalogue or default_folder())
 
 
 def _print(found: EntryVerdicts) -> None:
-    from fullpipe.papers.verdicts import GRADES
+    from fullpipe.experiments.verdicts import GRADES
 
     entry = found.results.entry
     console.print(Text.assemble((entry.id, "bold"), f" {entry.heading}"))

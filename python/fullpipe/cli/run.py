@@ -214,7 +214,7 @@ def record(
     if recordings:
         _print([summarise(recording) for recording in recordings], as_json, per_flow)
         if engine == "sim" and not as_json:
-            from fullpipe.regime.expected import sentence
+            from fullpipe.agreement.expected import sentence
 
             console.print(sentence(scenario))
         for recording in recordings:

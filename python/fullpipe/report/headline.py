@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fullpipe.agreement.expected import sentence
 from fullpipe.plots import style
-from fullpipe.regime.expected import sentence
 from fullpipe.report.comparison import Cell, compare_runs, compare_shares
 from fullpipe.report.runs import Group
 

@@ -21,7 +21,7 @@ from fullpipe import _native, metrics
 from fullpipe.base.errors import UserError
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
-from fullpipe.papers import measure, metric_functions
+from fullpipe.experiments import measure, metric_functions
 from fullpipe.recording import checksums
 from fullpipe.recording.recording import Recording
 from fullpipe.sweep.cells import Cell, asked

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from fullpipe import metrics
+from fullpipe.experiments.metric_functions import FUNCTIONS, PHASES, Measure
 from fullpipe.expr.evaluator import Scalars
 from fullpipe.expr.language import ExpressionError, literal, parse
 from fullpipe.metrics import View
-from fullpipe.papers.metric_functions import FUNCTIONS, PHASES, Measure
 from fullpipe.recording.recording import Recording
 
 

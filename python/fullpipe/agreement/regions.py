@@ -102,5 +102,5 @@ class Map(_Strict):
 @functools.cache
 def the_map() -> Map:
     """The map that this release was measured by."""
-    text = files("fullpipe.regime").joinpath("map.json").read_text(encoding="utf-8")
+    text = files("fullpipe.agreement").joinpath("map.json").read_text(encoding="utf-8")
     return Map.model_validate_json(text)

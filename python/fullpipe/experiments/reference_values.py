@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
-from fullpipe.papers.entry import Entry, Observed, Size
-from fullpipe.papers.values import Point
+from fullpipe.experiments.entry import Entry, Observed, Size
+from fullpipe.experiments.values import Point
 from fullpipe.sweep.templates import fill
 
 MAX_FILE_BYTES = 2**24

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from fullpipe.base.errors import UserError
+from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.reference_values import axis_values, points_of, published_values
+from fullpipe.experiments.values import Table, UntestableError, evaluate, single
 from fullpipe.expr.language import ExpressionError
-from fullpipe.papers.entry import Entry, Size
-from fullpipe.papers.reference_values import axis_values, points_of, published_values
-from fullpipe.papers.values import Table, UntestableError, evaluate, single
 from fullpipe.sweep.templates import fill
 
 _DRAWN = ("queue_delay_rttmin", "ping_ms", "goodput_mbps")

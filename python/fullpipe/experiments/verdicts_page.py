@@ -16,12 +16,12 @@ from markupsafe import Markup, escape
 
 from fullpipe import __version__
 from fullpipe.base.templates import environment
-from fullpipe.papers.claims_page import KINDS, counts, papers, rests, title
-from fullpipe.papers.entry import Entry
-from fullpipe.papers.figures import figures
-from fullpipe.papers.results import RESAMPLES, Results
-from fullpipe.papers.verdict_chart import svg_chart
-from fullpipe.papers.verdicts import GRADES, STATUSES, EntryVerdicts, Status, commands
+from fullpipe.experiments.claims_page import KINDS, counts, papers, rests, title
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.figures import figures
+from fullpipe.experiments.results import RESAMPLES, Results
+from fullpipe.experiments.verdict_chart import svg_chart
+from fullpipe.experiments.verdicts import GRADES, STATUSES, EntryVerdicts, Status, commands
 
 #: Longer tables of cells are cut, with a note.
 MAX_CELLS_SHOWN = 400
@@ -29,7 +29,7 @@ MAX_CELLS_SHOWN = 400
 
 def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None) -> str:
     """The page's text. `catalogue`: the folder that its commands name, None for the shipped one."""
-    templates = environment("fullpipe.papers", "fullpipe.plots")
+    templates = environment("fullpipe.experiments", "fullpipe.plots")
     templates.filters["prose"] = _prose
     templates.filters["chart"] = lambda verdict: Markup(svg_chart(verdict))
     return templates.get_template("verdicts_page.html").render(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fullpipe.papers.verdict_chart import text_chart
-from fullpipe.papers.verdicts import GRADES, STATUSES, EntryVerdicts, Grade, Status, Verdict
+from fullpipe.experiments.verdict_chart import text_chart
+from fullpipe.experiments.verdicts import GRADES, STATUSES, EntryVerdicts, Grade, Status, Verdict
 
 _HEAD = """# {heading}
 

@@ -4,12 +4,12 @@ Data flows one way: entry (a TOML file) -> cells of its grid -> runs in a store 
 verdicts -> pages. Nothing here knows how an engine works or what an algorithm does.
 """
 
-from fullpipe.papers.catalogue import load_catalogue, load_entry
-from fullpipe.papers.entry import Entry
-from fullpipe.papers.grid import Cell, cells_of
-from fullpipe.papers.run_store import Store, default_store
-from fullpipe.papers.runner import run_entries
-from fullpipe.papers.verdicts import EntryVerdicts, Verdict, judge
+from fullpipe.experiments.catalogue import load_catalogue, load_entry
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.grid import Cell, cells_of
+from fullpipe.experiments.run_store import Store, default_store
+from fullpipe.experiments.runner import run_entries
+from fullpipe.experiments.verdicts import EntryVerdicts, Verdict, judge
 from fullpipe.sweep.schedule import Progress
 
 __all__ = [

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from fullpipe.base.errors import UserError
-from fullpipe.papers.results import Results
+from fullpipe.experiments.results import Results
 
 
 def run_rows(results: Results) -> list[dict[str, Any]]:

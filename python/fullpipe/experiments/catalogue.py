@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.base.refusals import explain
+from fullpipe.experiments import measure
+from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.validation import validate
 from fullpipe.expr.language import ExpressionError, parse
-from fullpipe.papers import measure
-from fullpipe.papers.entry import Entry
-from fullpipe.papers.validation import validate
 from fullpipe.scenario.document import load_document
 
 _FILE_NAME = re.compile(r"[a-z0-9_]+\.toml")

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fullpipe.experiments.values import Array, Cells, Point, Table, evaluate
 from fullpipe.expr.language import source
-from fullpipe.papers.values import Array, Cells, Point, Table, evaluate
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.machine import cores
 from fullpipe.engines import engine
 from fullpipe.engines.runner import run_scenario
+from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.grid import Cell
+from fullpipe.experiments.predictions import lacking, predict
+from fullpipe.experiments.run_store import Measured, Store
 from fullpipe.expr.conditions import Condition
-from fullpipe.papers.entry import Entry, Size
-from fullpipe.papers.grid import Cell
-from fullpipe.papers.predictions import lacking, predict
-from fullpipe.papers.run_store import Measured, Store
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.cells import Cell as SweepCell
@@ -235,7 +235,7 @@ def _run_all(
         result = run_all(
             [Item(one, one.cost_s) for one in wanted],
             _Work(store.folder, work, keep),
-            Pool(min(len(wanted), jobs or cores()), preload="fullpipe.papers.runner"),
+            Pool(min(len(wanted), jobs or cores()), preload="fullpipe.experiments.runner"),
             on_progress or (lambda _progress: None),
             _GROUP_S,
         )

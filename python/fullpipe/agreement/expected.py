@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fullpipe.agreement.regions import Facts, Metric, Region, the_map
 from fullpipe.congestion.registry import base_of
-from fullpipe.regime.regions import Facts, Metric, Region, the_map
 from fullpipe.scenario.impairments import resolve_impairments
 from fullpipe.scenario.model import Scenario
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fullpipe.papers.entry import Entry, Size
-from fullpipe.papers.run_store import Store
-from fullpipe.papers.runner import Outcome, run_entries
-from fullpipe.papers.verdicts import EntryVerdicts, judge
+from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.run_store import Store
+from fullpipe.experiments.runner import Outcome, run_entries
+from fullpipe.experiments.verdicts import EntryVerdicts, judge
 from fullpipe.sweep.schedule import Progress
 
 _Update = Callable[[Progress], None]

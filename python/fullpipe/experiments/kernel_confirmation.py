@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fullpipe.base.machine import cores
-from fullpipe.papers.entry import Entry, Size
-from fullpipe.papers.grid import Cell
-from fullpipe.papers.run_store import Store
-from fullpipe.papers.runner import Outcome, job_of, run_entries, unable
-from fullpipe.papers.verdicts import Status, judge
+from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.grid import Cell
+from fullpipe.experiments.run_store import Store
+from fullpipe.experiments.runner import Outcome, job_of, run_entries, unable
+from fullpipe.experiments.verdicts import Status, judge
 from fullpipe.sweep.schedule import Progress
 
 #: Runs of each cell, the least that gives an interval.

@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.run_store import Store, code_version
+from fullpipe.experiments.values import Point
 from fullpipe.expr.conditions import Condition
-from fullpipe.papers.entry import Entry, Size
-from fullpipe.papers.run_store import Store, code_version
-from fullpipe.papers.values import Point
 from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.templates import fill
 

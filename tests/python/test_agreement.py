@@ -10,10 +10,10 @@ import pytest
 import tomli_w
 
 from fullpipe import cli
+from fullpipe.agreement.expected import beyond, region_of, sentence
+from fullpipe.agreement.regions import the_map
 from fullpipe.engines.runner import run_scenario
 from fullpipe.recording.recording import Recording
-from fullpipe.regime.expected import beyond, region_of, sentence
-from fullpipe.regime.regions import the_map
 from fullpipe.report.page import write_report
 from fullpipe.scenario.model import Scenario, make_scenario
 from helpers import resealed

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from fullpipe.papers.grid import Cell, cells_of
+from fullpipe.experiments.grid import Cell, cells_of
 
 Size = Literal["default", "full"]
 EngineName = Literal["sim", "vm", "live"]

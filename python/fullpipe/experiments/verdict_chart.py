@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
-from fullpipe.papers.verdicts import Verdict
+from fullpipe.experiments.verdicts import Verdict
 
 _WIDTH = 24
 _SVG_WIDTH, _SVG_HEIGHT, _EDGE = 150, 22, 6

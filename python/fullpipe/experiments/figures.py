@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fullpipe.congestion.registry import cc_sets
-from fullpipe.papers.entry import Plot
-from fullpipe.papers.results import Results
+from fullpipe.experiments.entry import Plot
+from fullpipe.experiments.results import Results
 from fullpipe.plots import style
 from fullpipe.plots.matplotlib_renderer import points_outside, svg_document
 from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Trace, box_of

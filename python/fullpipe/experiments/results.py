@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fullpipe.papers.entry import Entry, Size
-from fullpipe.papers.grid import Cell
-from fullpipe.papers.predictions import predicted_cells
-from fullpipe.papers.reference_values import observed_values, points_of, published_values
-from fullpipe.papers.run_store import Store, StoredRun
-from fullpipe.papers.runner import expressions_of, job_of
-from fullpipe.papers.values import Array, Point, Table
-from fullpipe.regime.expected import beyond
+from fullpipe.agreement.expected import beyond
+from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.grid import Cell
+from fullpipe.experiments.predictions import predicted_cells
+from fullpipe.experiments.reference_values import observed_values, points_of, published_values
+from fullpipe.experiments.run_store import Store, StoredRun
+from fullpipe.experiments.runner import expressions_of, job_of
+from fullpipe.experiments.values import Array, Point, Table
 
 RESAMPLES = 2000
 LEAST_RUNS = 3

@@ -19,12 +19,17 @@ from typing import Literal
 import numpy as np
 
 from fullpipe.base.errors import UserError
-from fullpipe.expr.language import ExpressionError, parse, source
-from fullpipe.papers.check_conditions import Condition, averages, conditions_of, partners, touched
-from fullpipe.papers.entry import Claim, Entry, Size
-from fullpipe.papers.results import LEAST_RUNS, RESAMPLES, Results, collect, on_kernel
-from fullpipe.papers.run_store import Store
-from fullpipe.papers.values import (
+from fullpipe.experiments.check_conditions import (
+    Condition,
+    averages,
+    conditions_of,
+    partners,
+    touched,
+)
+from fullpipe.experiments.entry import Claim, Entry, Size
+from fullpipe.experiments.results import LEAST_RUNS, RESAMPLES, Results, collect, on_kernel
+from fullpipe.experiments.run_store import Store
+from fullpipe.experiments.values import (
     Array,
     UntestableError,
     Value,
@@ -33,6 +38,7 @@ from fullpipe.papers.values import (
     single,
     thresholds,
 )
+from fullpipe.expr.language import ExpressionError, parse, source
 
 Status = Literal[
     "reproduced", "partly", "contradicted", "differs", "uncertain", "not testable here"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fullpipe.papers.results import Results
-from fullpipe.papers.verdicts import EntryVerdicts
+from fullpipe.experiments.results import Results
+from fullpipe.experiments.verdicts import EntryVerdicts
 
 Floats = npt.NDArray[np.float64]
 
