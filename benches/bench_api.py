@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fullpipe
-from fullpipe.congestion.external import classes
+from fullpipe.congestion.userfiles import classes
 from fullpipe.engines.sim import SimEngine
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /* external.c - makes the tables of native.h and layout.h from one user's file. The compiler gets
  * CC_SOURCE (the file), CC_NAME (the algorithm) and CC_TITLE. Nothing protects the process that
- * loads it: that is a worker without rights (python/fullpipe/congestion/external/worker.py). */
+ * loads it: that is a worker without rights (python/fullpipe/congestion/userfiles/worker.py). */
 #include "layout.h"
 #include "native.h"
 #include "params.h"

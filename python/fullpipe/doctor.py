@@ -13,7 +13,7 @@ from pathlib import Path
 from fullpipe.base import installed
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import registry
-from fullpipe.congestion.external import toolchain
+from fullpipe.congestion.userfiles import toolchain
 from fullpipe.engines import assets
 from fullpipe.engines.vm import builders, hardware, kernels, uml_kernel
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES

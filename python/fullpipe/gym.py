@@ -22,7 +22,7 @@ from gymnasium import spaces
 from fullpipe import _native
 from fullpipe.api.recordings import Recordings
 from fullpipe.base.errors import UserError
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.runner import AGENT, record_result
 from fullpipe.engines.sim import SimEngine
@@ -181,8 +181,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         plan = self._planned(self._scenario.seed)
         SimEngine().check(plan)
         for _, choice in cc_choices(plan):
-            if external.is_external(choice["algorithm"]):
-                external.load_here(choice["algorithm"])
+            if userfiles.is_external(choice["algorithm"]):
+                userfiles.load_here(choice["algorithm"])
         path = plan["path"]
         self._packet_s = path["mtu_bytes"] * 8 / path["rate_bps"]
         usual_ns = self._scenario.path.rtt

@@ -14,13 +14,13 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 from fullpipe import cli
-from fullpipe.congestion.external import contained
+from fullpipe.congestion.userfiles import contained
 from fullpipe.engines.child import without_main
 
 #: What the commands that tests call load in their bodies.
 _LOADED = [
-    "fullpipe.cli.app", "fullpipe.authoring", "fullpipe.congestion.external.classes",
-    "fullpipe.congestion.external.native", "fullpipe.engines.runner", "fullpipe.engines.sim",
+    "fullpipe.cli.app", "fullpipe.authoring", "fullpipe.congestion.userfiles.classes",
+    "fullpipe.congestion.userfiles.native", "fullpipe.engines.runner", "fullpipe.engines.sim",
     "fullpipe.metrics", "fullpipe.plan.resolve", "fullpipe.scenario.model", "fullpipe.statistics",
     "fullpipe.sweep.worker",
 ]  # fmt: skip

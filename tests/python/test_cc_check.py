@@ -18,7 +18,7 @@ from fullpipe.authoring import check
 from fullpipe.authoring.cost import Cost
 from fullpipe.authoring.new import write_new
 from fullpipe.base.errors import UserError
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 
 #: What it is -> (what stands where the window grows, what the finding says).
 UNDEFINED = {
@@ -52,7 +52,7 @@ def test_what_is_undefined_is_found_with_its_line_and_the_call(kind: str, tmp_pa
     code, said = UNDEFINED[kind]
     path = changed(tmp_path, GROW, code)
     with pytest.raises(UserError) as finding:
-        external.fuzz(external.read(path))
+        userfiles.fuzz(userfiles.read(path))
     assert said in str(finding.value)
     assert "of connection" in str(finding.value) and "on_ack: acked_sacked" in str(finding.value)
 
@@ -60,8 +60,8 @@ def test_what_is_undefined_is_found_with_its_line_and_the_call(kind: str, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("like", ["cubic", "bbr3"])
 def test_a_built_in_in_a_users_file_does_nothing_undefined(like: str, tmp_path: Path) -> None:
-    source = external.read(write_new("mine", like, tmp_path))
-    assert external.fuzz(source, connections=50) == "50,000 calls of 50 connections"
+    source = userfiles.read(write_new("mine", like, tmp_path))
+    assert userfiles.fuzz(source, connections=50) == "50,000 calls of 50 connections"
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_compiler_without_sanitizers_leaves_the_question_open(
 def test_strict_warnings_follow_what_was_written(tmp_path: Path) -> None:
     path = changed(tmp_path, GROW, "u32 a; if (left > 3) a = conn->mss_bytes; ctl->cwnd += a;")
     with pytest.raises(UserError, match=r"mine\.h:43: .*uninitialized"):
-        external.warnings(external.read(path))
+        userfiles.warnings(userfiles.read(path))
 
 
 #: Reads that the optimiser hides from sanitizers: what stands where the window grows.
@@ -104,7 +104,7 @@ def test_a_read_of_a_variable_that_was_not_written_is_found(
     _without(lacks, monkeypatch)
     path = changed(tmp_path, GROW, UNWRITTEN[kind])
     with pytest.raises(UserError, match=r"uninitialized|written") as finding:
-        external.uninitialised(external.read(path))
+        userfiles.uninitialised(userfiles.read(path))
     if "valgrind" not in lacks and shutil.which("valgrind"):
         assert re.search(r"mine\.h:(43|3\d): ", str(finding.value))
 
@@ -114,7 +114,7 @@ def test_what_writes_before_it_reads_is_not_accused(
     lacks: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _without(lacks, monkeypatch)
-    said = external.uninitialised(external.read(works(tmp_path)))
+    said = userfiles.uninitialised(userfiles.read(works(tmp_path)))
     assert "200,000 calls on two stacks" in said
     assert all(f"{name}" in said.partition("; without ")[2] for name in lacks)
 
@@ -122,7 +122,7 @@ def test_what_writes_before_it_reads_is_not_accused(
 def _without(programs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     which = shutil.which
     monkeypatch.setattr(
-        "fullpipe.congestion.external.unwritten.shutil.which",
+        "fullpipe.congestion.userfiles.unwritten.shutil.which",
         lambda name: None if name in programs else which(name),
     )
 
@@ -130,10 +130,10 @@ def _without(programs: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_fuzz_that_takes_too_long_leaves_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fullpipe.congestion.external.fuzzing.TIMEOUT_S", 0.5)
+    monkeypatch.setattr("fullpipe.congestion.userfiles.fuzzing.TIMEOUT_S", 0.5)
     path = changed(tmp_path, GROW, "for (u32 i = 1; left > 100 && i; i += 2) CC_STEP();")
     with pytest.raises(UserError, match=r"took more than 0.5 s"):
-        external.fuzz(external.read(path), connections=7919)
+        userfiles.fuzz(userfiles.read(path), connections=7919)
     running = []
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -186,7 +186,7 @@ def test_a_kernel_that_is_not_here_leaves_its_steps_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("warnings", "fuzz", "uninitialised"):
-        monkeypatch.setattr(external, name, lambda _source: "not asked here")
+        monkeypatch.setattr(userfiles, name, lambda _source: "not asked here")
     monkeypatch.setattr(check, "PATHS", {})
     (*_, step) = check.check(str(works(tmp_path)), ["5.4"], seeds=1)
     assert step.holds is None and "5.4" in step.words
@@ -200,7 +200,7 @@ def test_each_step_is_named_before_it_is_made_and_a_kernel_that_refuses_is_asked
         raise UserError("the kernel refuses mine: back-edge from insn 7 to 7")
 
     for name in ("warnings", "fuzz", "uninitialised"):
-        monkeypatch.setattr(external, name, lambda _source: "not asked here")
+        monkeypatch.setattr(userfiles, name, lambda _source: "not asked here")
     monkeypatch.setattr(check, "_survives", lambda *_: "not asked here")
     monkeypatch.setattr(check, "machine_for", lambda _release: None)
     monkeypatch.setattr(check, "_agrees", refuse)

@@ -15,8 +15,8 @@ from fullpipe import CaState, Controller, EventKind
 from fullpipe.authoring import check
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion import external
-from fullpipe.congestion.external import classes
+from fullpipe.congestion import userfiles
+from fullpipe.congestion.userfiles import classes
 from fullpipe.engines import engine
 from fullpipe.kernel.calls import read_calls
 from fullpipe.plan.resolve import resolve
@@ -233,7 +233,7 @@ def test_a_kernel_refuses_and_accepts_what_the_page_says(heading: str, tmp_path:
         (tmp_path / name).mkdir()
         path = _with(code, tmp_path / name)
         try:
-            external.compile_bpf(external.read(path))
+            userfiles.compile_bpf(userfiles.read(path))
             check._loads(path)
         except (UserError, RunError) as error:
             assert not is_accepted, error
@@ -254,7 +254,7 @@ def test_the_kernels_of_the_machine_refuse_and_accept_what_the_page_says(
         path = _with(code, tmp_path / name)
         document = {"duration": "0.2s", "path": PATH, "flow": [{"cc": path}]}
         try:
-            external.compile_bpf(external.read(path))
+            userfiles.compile_bpf(userfiles.read(path))
         except UserError as error:
             assert not is_accepted, error  # the compiler knows it already
             continue

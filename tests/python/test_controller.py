@@ -12,8 +12,8 @@ from controller_files import RENO
 from external_files import PATH, plan, run
 from fullpipe import CaState, Constant, Controller, EventKind
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.external import classes, contained
 from fullpipe.congestion.registry import cc_set
+from fullpipe.congestion.userfiles import classes, contained
 from fullpipe.engines import engine
 from fullpipe.engines.runner import run_scenario
 from fullpipe.recording.recording import TABLES, Recording

@@ -20,11 +20,11 @@ from fullpipe.authoring.new import LIKE, write_new
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.cli.app import app
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 from fullpipe.congestion.controller import Controller, EventKind
-from fullpipe.congestion.external import contained, native, preprocessing
-from fullpipe.congestion.external.source import keep
 from fullpipe.congestion.registry import cc_set
+from fullpipe.congestion.userfiles import contained, native, preprocessing
+from fullpipe.congestion.userfiles.source import keep
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.sim import SimEngine
 from fullpipe.kernel import replay
@@ -134,7 +134,7 @@ def test_every_error_of_a_compiler_has_its_line_in_the_users_file(tmp_path: Path
         text = text.replace(old, new)
     path.write_text(text)
     with pytest.raises(UserError) as refusal:
-        external.describe(external.read(path))
+        userfiles.describe(userfiles.read(path))
     lines = str(refusal.value).splitlines()
     for line, word in ((37, "'ak'"), (50, "prior_cnd"), (50, "'undeclared'"), (16, "CC_RATO")):
         assert any(f"mine.h:{line}: " in said and word in said for said in lines), word
@@ -153,13 +153,13 @@ def test_a_row_of_a_list_with_too_many_or_few_values_is_named(
 ) -> None:
     path = changed(tmp_path, old, new)
     with pytest.raises(UserError, match=rf"mine\.h:5\d: a row of mine_STATE has {said}"):
-        external.describe(external.read(path))
+        userfiles.describe(userfiles.read(path))
 
 
 def test_a_division_of_signed_values_is_refused_for_the_kernel(tmp_path: Path) -> None:
     path = changed(tmp_path, GROW, "ctl->cwnd += (u32)((s32)left / (s32)conn->mss_bytes);")
     with pytest.raises(UserError, match=r"mine\.h:43: division of signed values"):
-        external.compile_bpf(external.read(path))
+        userfiles.compile_bpf(userfiles.read(path))
 
 
 @pytest.mark.parametrize("kind", CONTAINED)
@@ -223,7 +223,7 @@ def test_a_plan_in_another_process_needs_only_the_cache(tmp_path: Path) -> None:
     found = plan(str(works(tmp_path)))
     identity = found["flows"][0]["cc"]["algorithm"]
     (tmp_path / "mine.h").unlink()
-    assert external.source_of(identity).name == "mine"
+    assert userfiles.source_of(identity).name == "mine"
     result = SimEngine().run(found, lambda _done: True, {})
     assert result.tables["flows"]["bytes_acked"][0].as_py() > 0
 
@@ -234,7 +234,7 @@ def test_a_file_for_an_earlier_version_runs_where_since_then_only_something_was_
     path = changed(tmp_path, "mine_CONTRACT 5", "mine_CONTRACT 4")
     assert cc_set(str(path)).name == "mine"
     contract = (shipped("cc") / "cc.h").read_text()
-    assert f"#define CC_CONTRACT_VERSION {external.CONTRACT_VERSION} " in contract
+    assert f"#define CC_CONTRACT_VERSION {userfiles.CONTRACT_VERSION} " in contract
 
 
 def test_a_file_compiled_with_another_contract_is_refused_by_structure_and_field(
@@ -274,7 +274,7 @@ def test_a_compiler_that_does_not_end_is_ended_with_what_it_started(
     compiler.write_text("#!/bin/sh\ntrap '' TERM\nsh -c 'exec sleep 1000.7919' & wait\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-    monkeypatch.setattr("fullpipe.congestion.external.toolchain.COMPILER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("fullpipe.congestion.userfiles.toolchain.COMPILER_TIMEOUT_S", 0.5)
     with pytest.raises(UserError, match=r"did not end within 0.5 s and was stopped"):
         cc_set(str(works(tmp_path)))
     commands = [read_if_there(file) for file in Path("/proc").glob("[0-9]*/cmdline")]
@@ -348,12 +348,12 @@ def test_nothing_of_a_file_is_loaded_into_the_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ends", ["\r\n", "\r"])
 def test_line_ends_of_other_systems_change_nothing(ends: str, tmp_path: Path) -> None:
     path = works(tmp_path)
-    unix = external.read(path)
+    unix = userfiles.read(path)
     path.write_bytes(path.read_bytes().replace(b"\n", ends.encode()))
-    source = external.read(path)
+    source = userfiles.read(path)
     assert source.id == unix.id
     keep(source)
-    assert external.source_of(source.id).id == unix.id
+    assert userfiles.source_of(source.id).id == unix.id
 
 
 def test_a_class_with_line_ends_of_windows_runs(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from fullpipe.congestion.external import frames
-from fullpipe.congestion.external.contained import Bounds, _Job
-from fullpipe.congestion.external.frames import ForgedError, Frames, counts, unpacked
-from fullpipe.congestion.external.worker import message, packed
+from fullpipe.congestion.userfiles import frames
+from fullpipe.congestion.userfiles.contained import Bounds, _Job
+from fullpipe.congestion.userfiles.frames import ForgedError, Frames, counts, unpacked
+from fullpipe.congestion.userfiles.worker import message, packed
 
 END_NS = 10**9
 U64 = struct.pack("<2Q", 1, 2)

@@ -17,7 +17,7 @@ from fullpipe.authoring.kernel_import import import_kernel_file
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.cli.app import app
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 from fullpipe.engines.vm import debian
 from kernel_files import (
     CONTROL_4_9,
@@ -141,9 +141,9 @@ def test_the_source_of_a_kernel_leaves_its_congestion_controls(
 
 
 def test_as_ebpf_it_is_refused_with_the_form_that_runs(tmp_path: Path) -> None:
-    source = external.read(imported(plain(tmp_path)))
+    source = userfiles.read(imported(plain(tmp_path)))
     with pytest.raises(UserError, match=r"no eBPF; in a kernel it runs as a module: --cc-form"):
-        external.compile_bpf(source)
+        userfiles.compile_bpf(source)
 
 
 @pytest.mark.slow

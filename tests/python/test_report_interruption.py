@@ -151,7 +151,7 @@ def _descendants(pid: int) -> list[int]:
 
 def _is_worker(pid: int) -> bool:
     with contextlib.suppress(OSError):
-        return b"external/worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"userfiles/worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.congestion.external.stalls import StallClock, queued_s
+from fullpipe.congestion.userfiles.stalls import StallClock, queued_s
 
 
 class Times:

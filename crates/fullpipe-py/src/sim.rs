@@ -242,7 +242,7 @@ fn simulated(
     Ok(outcome)
 }
 
-/// Whether a plan's algorithm is a class of Python (fullpipe/congestion/external/classes.py).
+/// Whether a plan's algorithm is a class of Python (fullpipe/congestion/userfiles/classes.py).
 fn is_class(algorithm: Option<&str>) -> bool {
     algorithm.is_some_and(|name| name.starts_with("py:"))
 }

@@ -170,6 +170,6 @@ def _named(item: Any, key: str) -> Any:
     value = item.get(key) if isinstance(item, Mapping) else None
     if not (isinstance(value, type) and issubclass(value, Controller)):
         return item
-    from fullpipe.congestion.external import classes
+    from fullpipe.congestion.userfiles import classes
 
     return {**item, key: classes.hand_over(value)}

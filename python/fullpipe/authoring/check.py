@@ -19,7 +19,7 @@ from fullpipe.authoring.cost import Cost, costs, words_of
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.scratch import scratch
 from fullpipe.base.units import MIB
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import engine
 from fullpipe.engines.base import RunResult
@@ -73,19 +73,19 @@ def check(
     yield first
     if not first.holds:
         return
-    source = external.read(path)
+    source = userfiles.read(path)
     if source.is_kernels:
         yield Step("strict warnings", None, "the kernel's own code has other rules")
     else:
-        yield step("strict warnings", lambda: external.warnings(source))
-    yield step("undefined behaviour", lambda: external.fuzz(source))
+        yield step("strict warnings", lambda: userfiles.warnings(source))
+    yield step("undefined behaviour", lambda: userfiles.fuzz(source))
     if not source.is_kernels:
-        yield step("uninitialised variables", lambda: external.uninitialised(source))
+        yield step("uninitialised variables", lambda: userfiles.uninitialised(source))
     yield step("hostile paths", lambda: _survives(path, seeds))
     if source.is_kernels:
         yield Step("compiles for eBPF", None, "kernels have the module itself")
         return
-    compiled = step("compiles for eBPF", lambda: external.compile_bpf(source).name)
+    compiled = step("compiles for eBPF", lambda: userfiles.compile_bpf(source).name)
     yield compiled
     if not compiled.holds:
         return
@@ -130,7 +130,7 @@ def machine_for(release: str) -> None:
 def _step(name: str, ask: Callable[[], str]) -> Step:
     try:
         return Step(name, True, ask())
-    except (external.NoSanitizersError, external.NoClangError) as error:
+    except (userfiles.NoSanitizersError, userfiles.NoClangError) as error:
         return Step(name, None, str(error))
     except (UserError, RunError) as error:
         return Step(name, False, str(error))

@@ -25,8 +25,8 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.base.scratch import scratch
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion.external import describe, is_file_name, read
 from fullpipe.congestion.registry import cc_set
+from fullpipe.congestion.userfiles import describe, is_file_name, read
 from fullpipe.engines import assets, engine
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.vm import hardware

@@ -10,10 +10,10 @@ from pathlib import Path
 from fullpipe.authoring.new import check_name
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion import external
-from fullpipe.congestion.external.kernel_files import KernelFile, Parameter, read_kernel_file
-from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME, blanked
-from fullpipe.congestion.external.tokens import functions_of, tokens_of
+from fullpipe.congestion import userfiles
+from fullpipe.congestion.userfiles.kernel_files import KernelFile, Parameter, read_kernel_file
+from fullpipe.congestion.userfiles.source import CONTRACT_VERSION, MAX_NAME, blanked
+from fullpipe.congestion.userfiles.tokens import functions_of, tokens_of
 
 #: The file, with @WORDS for what an import fills in.
 _TEMPLATE = Path(__file__).with_name("kernel_file.h.in")
@@ -47,7 +47,7 @@ def import_kernel_file(path: Path, name: str | None, folder: Path) -> tuple[Path
     try:
         for copy, text in written.items():
             copy.write_text(text, encoding="utf-8", newline="")
-        external.describe(external.read(out))
+        userfiles.describe(userfiles.read(out))
     except OSError as error:
         raise UserError(f"{out}: cannot be written: {error.strerror}") from None
     except UserError:
@@ -61,9 +61,9 @@ def never_set(algorithm: str) -> frozenset[str]:
     """The variables of CC_INFO_STATE (cc/state.h) that an algorithm, as plans name it, never has a
     value of, because linux_info() (cc/linux_host.h) fills them from the kernel file's get_info().
     Empty unless `import_kernel_file` wrote its file."""
-    if not external.is_external(algorithm) or external.is_class(algorithm):
+    if not userfiles.is_external(algorithm) or userfiles.is_class(algorithm):
         return frozenset()
-    source = external.source_of(algorithm)
+    source = userfiles.source_of(algorithm)
     if not source.is_kernels:
         return frozenset()
     text = source.files[source.main]

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion.external.source import CONTRACT_VERSION, MAX_NAME
+from fullpipe.congestion.userfiles.source import CONTRACT_VERSION, MAX_NAME
 
 #: What a new file can copy: the algorithms of cc/ and the examples.
 Like = Literal[

@@ -176,9 +176,9 @@ def check(
     costs. Exit status 2: a check failed."""
     from fullpipe.authoring.check import check as steps
     from fullpipe.authoring.check import machine_for
-    from fullpipe.congestion.external import is_file_name
-    from fullpipe.congestion.external.classes import is_class_name
-    from fullpipe.congestion.external.source import read_text
+    from fullpipe.congestion.userfiles import is_file_name
+    from fullpipe.congestion.userfiles.classes import is_class_name
+    from fullpipe.congestion.userfiles.source import read_text
 
     if "[" in file:
         raise UserError(f"{file}: checks take the file alone; leave out [...]")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 from fullpipe.plan.resolve import resolve
 from fullpipe.plan.senders import cc_choices
 
@@ -26,9 +26,9 @@ def how_gdb_runs_it(scenario: Scenario, words: Sequence[str]) -> str:
     if no flow's algorithm is a file of C."""
     identities = {choice["algorithm"] for _, choice in cc_choices(resolve(scenario))}
     names = sorted(
-        external.source_of(identity).name
+        userfiles.source_of(identity).name
         for identity in identities
-        if external.is_external(identity) and not external.is_class(identity)
+        if userfiles.is_external(identity) and not userfiles.is_class(identity)
     )
     if not names:
         raise UserError(

@@ -17,9 +17,9 @@ import fullpipe
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion import external
-from fullpipe.congestion.external.source import source_of
+from fullpipe.congestion import userfiles
 from fullpipe.congestion.registry import CcSet
+from fullpipe.congestion.userfiles.source import source_of
 
 #: The module's name, and its package's for DKMS.
 NAME, PACKAGE = "fullpipe_cc", "fullpipe-cc"
@@ -126,7 +126,7 @@ def _check(sets: Sequence[CcSet]) -> None:
     words = [_word(item) for item in sets]
     names = {item.algorithm: item.algorithm.partition("@")[0] for item in sets}
     for item in sets:
-        if external.is_external(item.algorithm) and external.is_class(item.algorithm):
+        if userfiles.is_external(item.algorithm) and userfiles.is_class(item.algorithm):
             raise UserError(f"{item.name}: a class of Python runs in the simulator alone")
     if len(set(words)) < len(words) or len(set(names.values())) < len(names):
         raise UserError(f"{', '.join(item.name for item in sets)}: two are named alike")
@@ -174,7 +174,7 @@ def _write(sets: Sequence[CcSet], folder: Path, for_dkms: bool) -> None:
 
 def _sources(algorithm: str, folder: Path) -> tuple[str, str]:
     """The algorithm's name in C and its file in the package."""
-    if not external.is_external(algorithm):
+    if not userfiles.is_external(algorithm):
         return algorithm, f"cc/{algorithm}.h"
     source = source_of(algorithm)
     for name, text in source.files.items():
@@ -188,7 +188,7 @@ def _sources(algorithm: str, folder: Path) -> tuple[str, str]:
 
 
 def _name(algorithm: str) -> str:
-    return source_of(algorithm).name if external.is_external(algorithm) else algorithm
+    return source_of(algorithm).name if userfiles.is_external(algorithm) else algorithm
 
 
 def _algorithm(algorithm: str, name: str, main: str, sets: Sequence[CcSet]) -> str:

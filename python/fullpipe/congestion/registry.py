@@ -1,6 +1,6 @@
 """The available congestion controls: names, constants, changed constants, variants.
 
-A view of the compiled registry (cc/registry.h) and of external files. Only this module decides what
+A view of the compiled registry (cc/registry.h) and of users' files. Only this module decides what
 a flow's `cc` means. Must never know an engine.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
-from fullpipe.congestion import external, stacks, trust
+from fullpipe.congestion import stacks, trust, userfiles
 from fullpipe.recording.recording import TABLES
 
 KERNEL_PREFIX = "kernel:"
@@ -159,8 +159,8 @@ def state_bytes_of(algorithm: str) -> int:
 
 
 def _algorithm(name: str) -> dict[str, Any]:
-    if external.is_external(name):
-        return external.load(name)
+    if userfiles.is_external(name):
+        return userfiles.load(name)
     return next(item for item in _native.cc.algorithms() if item["name"] == name)
 
 
@@ -196,7 +196,7 @@ def _find(name: str) -> CcSet | None:
 def is_external_name(name: str) -> bool:
     """Whether a flow's `cc` names a file, a class in a file, or a class that a program passed."""
     written = name.partition("[")[0]
-    return external.is_file_name(written) or external.is_class(written)
+    return userfiles.is_file_name(written) or userfiles.is_class(written)
 
 
 def file_set(path: str) -> CcSet:
@@ -206,30 +206,30 @@ def file_set(path: str) -> CcSet:
     source = _source(path)
     if not _VARIANT.fullmatch(source.stem):
         raise UserError(f"{path}: a file's name must be letters, digits, _, + or -, and then .h")
-    return _source_set(source, external.describe(source))
+    return _source_set(source, userfiles.describe(source))
 
 
-def _source(name: str) -> external.Source:
-    from fullpipe.congestion.external import classes  # most programs need none
+def _source(name: str) -> userfiles.Source:
+    from fullpipe.congestion.userfiles import classes  # most programs need none
 
     trust.check(name)
-    if external.is_class(name):
-        return external.source_of(name)
-    return classes.read(name) if classes.is_class_name(name) else external.read(name)
+    if userfiles.is_class(name):
+        return userfiles.source_of(name)
+    return classes.read(name) if classes.is_class_name(name) else userfiles.read(name)
 
 
 def sets_of(algorithm: str) -> list[CcSet]:
     """The sets of a plan's algorithm: those of the registry, or the one of its file. Empty if
     this host does not know it."""
-    if not external.is_external(algorithm):
+    if not userfiles.is_external(algorithm):
         return [item for item in cc_sets().values() if item.algorithm == algorithm]
     try:
-        return [_source_set(external.source_of(algorithm), external.load(algorithm))]
+        return [_source_set(userfiles.source_of(algorithm), userfiles.load(algorithm))]
     except UserError:
         return []
 
 
-def _source_set(source: external.Source, found: Mapping[str, Any]) -> CcSet:
+def _source_set(source: userfiles.Source, found: Mapping[str, Any]) -> CcSet:
     params = tuple(Param(**param) for param in found["params"])
     name = source.main if source.stem in cc_sets() else source.stem
     if source.is_class and source.stem in cc_sets():

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.external.source import MAX_FILE_BYTES
+from fullpipe.congestion.userfiles.source import MAX_FILE_BYTES
 
 #: The files that may run; None: every file that is named.
 _TRUSTED: ContextVar[frozenset[Path] | None] = ContextVar("trusted", default=None)

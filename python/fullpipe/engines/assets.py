@@ -10,7 +10,7 @@ from typing import Any
 from fullpipe.base import installed
 from fullpipe.base.errors import UserError
 from fullpipe.base.machine import needs_linux
-from fullpipe.congestion import external, stacks
+from fullpipe.congestion import stacks, userfiles
 from fullpipe.plan.senders import cc_choices
 
 
@@ -30,8 +30,8 @@ def guest_agent() -> Path:
 def bpf_object(algorithm: str) -> Path:
     """Path of an algorithm's eBPF object. Raises UserError if it was not built, or its file does
     not compile."""
-    if external.is_external(algorithm):
-        return external.bpf_object(algorithm)
+    if userfiles.is_external(algorithm):
+        return userfiles.bpf_object(algorithm)
     return _built(f"{algorithm}.bpf.o")
 
 
@@ -54,8 +54,8 @@ def put_objects(plan: Mapping[str, Any], folder: Path) -> None:
 def refuse_classes(plan: Mapping[str, Any]) -> None:
     """Raises UserError if a flow runs a Python class, which no kernel can."""
     for algorithm in algorithms(plan):
-        if external.is_class(algorithm):
-            external.bpf_object(algorithm)
+        if userfiles.is_class(algorithm):
+            userfiles.bpf_object(algorithm)
 
 
 def algorithms(plan: Mapping[str, Any]) -> list[str]:

@@ -17,7 +17,7 @@ import fullpipe
 from fullpipe.base.commit import git_commit
 from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.writing import claimed
-from fullpipe.congestion import external, registry
+from fullpipe.congestion import registry, userfiles
 from fullpipe.engines.base import RunResult, engine, refuse_foreign
 from fullpipe.plan.senders import cc_choices
 
@@ -88,7 +88,7 @@ def run_scenario(
                 raise UserError(f"{folder}: exists already; name another folder with --out")
         if len(plans) == 1:
             return _run_here(plans[0], scenario_toml, out[0], engine_name, options, on_progress)
-        is_handed = any(external.is_handed(one["algorithm"]) for _, one in cc_choices(plans[0]))
+        is_handed = any(userfiles.is_handed(one["algorithm"]) for _, one in cc_choices(plans[0]))
         if is_handed or jobs == 1:
             return _run_series(
                 plans, scenario_toml, out, engine_name, options, on_progress, raises=is_handed
@@ -344,7 +344,7 @@ def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:
     """Source text of the plan's external algorithms, so that the recording can be repeated."""
     found = {}
     for name in sorted({choice["algorithm"] or "" for _, choice in cc_choices(plan)}):
-        if external.is_external(name):
-            source = external.source_of(name)
+        if userfiles.is_external(name):
+            source = userfiles.source_of(name)
             found[name] = {"main": source.main, "sha256": source.sha256, "files": source.files}
     return {"sources": found} if found else {}

@@ -1,5 +1,5 @@
 """Engine `sim`: the packet-level simulator (crates/fullpipe-sim), in this process; with algorithms
-from files, in a worker without rights (congestion/external/contained.py).
+from files, in a worker without rights (congestion/userfiles/contained.py).
 
 Its clock is virtual, and the same plan gives the same tables.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fullpipe import _native
 from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion import external, stacks
+from fullpipe.congestion import stacks, userfiles
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario import link_traces
@@ -108,12 +108,12 @@ def _is_contained(plan: Mapping[str, Any]) -> bool:
     """Whether the plan's algorithms come from files, and none from this program, which only this
     process can run."""
     names = _external(plan)
-    return bool(names) and not any(map(external.is_handed, names))
+    return bool(names) and not any(map(userfiles.is_handed, names))
 
 
 def _external(plan: Mapping[str, Any]) -> list[str]:
     names = {choice["algorithm"] for _, choice in cc_choices(plan)}
-    return sorted(filter(external.is_external, names))
+    return sorted(filter(userfiles.is_external, names))
 
 
 def _contained(
@@ -123,19 +123,19 @@ def _contained(
     flows: Mapping[str, Any],
     rows: SpooledRows,
 ) -> dict[str, Any]:
-    listener = external.Listener(progress, rows)
+    listener = userfiles.Listener(progress, rows)
     arguments = {"plan": json.dumps(plan), "traces": list(flows)}
     blobs = [column for trace in flows.values() for column in trace.parts()]
-    answer = external.ask(
+    answer = userfiles.ask(
         _external(plan), "run", arguments, blobs, listener, link_traces.paths(plan), files,
-        external.Bounds(end_ns=plan["duration_ns"]),
+        userfiles.Bounds(end_ns=plan["duration_ns"]),
     )  # fmt: skip
     try:
         value = answer.value
-        tables = external.unpacked(value["tables"], answer.blobs)
+        tables = userfiles.unpacked(value["tables"], answer.blobs)
         return {
             **tables,
-            "health": external.counts(value["health"]),
+            "health": userfiles.counts(value["health"]),
             "interrupted": bool(value["interrupted"]),
         }
     except (KeyError, ValueError, TypeError) as error:
@@ -151,7 +151,7 @@ def _here(
     is_debugged: bool,
 ) -> dict[str, Any]:
     for algorithm in _external(plan):
-        external.load_here(algorithm, is_debugged)
+        userfiles.load_here(algorithm, is_debugged)
     pcap, cc_trace = (os.dup(files[name]) if name in files else None for name in _FILES)
     try:
         modules = stacks.modules_of(name for _, name in stacks.used(cc_choices(plan)))
@@ -167,7 +167,7 @@ def _here(
             raise RunError(f"the simulator failed: {error}") from None
         if not isinstance(cause, Exception):
             raise cause from None  # KeyboardInterrupt
-        from fullpipe.congestion.external import classes
+        from fullpipe.congestion.userfiles import classes
 
         raise UserError(classes.explain(error.algorithm, cause)) from cause
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 
 #: Bytes of tables for a byte of a stream, whose numbers are packed, and of any stream.
 _GROWTH, _LEAST_BYTES = 32, 1 << 26
@@ -18,17 +18,17 @@ _GROWTH, _LEAST_BYTES = 32, 1 << 26
 def decoded(stream: bytes, algorithms: Iterable[str | None]) -> dict[str, Any]:
     """As `_native.stream.decode`, where a flow may run any of these algorithms. Raises UserError if
     one of a file fails."""
-    from_files = sorted({name for name in algorithms if name and external.is_external(name)})
+    from_files = sorted({name for name in algorithms if name and userfiles.is_external(name)})
     if not from_files:
         return _native.stream.decode(stream)
     most = _LEAST_BYTES + _GROWTH * len(stream)
-    bounds = external.Bounds(blob_bytes=most)
-    answer = external.ask(from_files, "decode", {}, [stream], bounds=bounds)
+    bounds = userfiles.Bounds(blob_bytes=most)
+    answer = userfiles.ask(from_files, "decode", {}, [stream], bounds=bounds)
     try:
         trace, *blobs = answer.blobs
         value = answer.value
         return {
-            "tables": external.unpacked(value["tables"], blobs),
+            "tables": userfiles.unpacked(value["tables"], blobs),
             "facts": [(str(name), str(what)) for name, what in value["facts"]],
             "figures": [(str(name), float(number)) for name, number in value["figures"]],
             "problems": [str(one) for one in value["problems"]],

@@ -9,7 +9,7 @@ from pathlib import Path
 import tomli_w
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.external import is_file_name
+from fullpipe.congestion.userfiles import is_file_name
 from fullpipe.hunt.hunting import Finding
 from fullpipe.hunt.rates import text_of, words_of
 from fullpipe.hunt.space import TRACE, Worst, document

@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.base.scratch import scratch
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 from fullpipe.engines.tables import table_of
 from fullpipe.kernel.tracing import introduced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fullpipe.congestion.external import contained
+    from fullpipe.congestion.userfiles import contained
 
 #: What a call is, in front of its facts.
 KEYS = ("t_us", "cc", "connection", "sequence", "call")
@@ -263,10 +263,11 @@ def _write(trace: Path, file: Any, is_csv: bool) -> int:
 
 def _each(trace: Path, take: Callable[[Mapping[str, Any]], None]) -> None:
     try:
-        from_files = sorted(set(filter(external.is_external, introduced(trace))))
+        from_files = sorted(set(filter(userfiles.is_external, introduced(trace))))
         if from_files:
             name = str(trace.resolve())
-            external.ask(from_files, "calls", {"path": name}, listener=_listener(take), read=[name])
+            listener = _listener(take)
+            userfiles.ask(from_files, "calls", {"path": name}, listener=listener, read=[name])
         else:
             _native.cc.calls(str(trace), take)
     except OSError as error:
@@ -276,6 +277,6 @@ def _each(trace: Path, take: Callable[[Mapping[str, Any]], None]) -> None:
 
 
 def _listener(take: Callable[[Mapping[str, Any]], None]) -> contained.Listener:
-    from fullpipe.congestion.external.contained import Listener
+    from fullpipe.congestion.userfiles.contained import Listener
 
     return Listener(rows=take)

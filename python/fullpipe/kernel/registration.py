@@ -12,8 +12,8 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import module
-from fullpipe.congestion.external import is_file_name
 from fullpipe.congestion.registry import CcSet, cc_set, cc_sets, sets_of
+from fullpipe.congestion.userfiles import is_file_name
 from fullpipe.engines import assets
 from fullpipe.engines.base import CcForm
 from fullpipe.kernel.agent import ask

@@ -11,7 +11,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Request
 
@@ -76,10 +76,10 @@ def replay(path: Path) -> Replay:
     """Runs every call of a trace through the native build. Raises UserError if the file cannot
     be read or is no trace."""
     try:
-        from_files = sorted(set(filter(external.is_external, introduced(path))))
+        from_files = sorted(set(filter(userfiles.is_external, introduced(path))))
         if from_files:
             name = str(path.resolve())
-            found = external.ask(from_files, "replay", {"path": name}, read=[name]).value
+            found = userfiles.ask(from_files, "replay", {"path": name}, read=[name]).value
         else:
             found = _native.cc.replay(str(path))
     except OSError as error:

@@ -11,7 +11,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.filekind import kind_of
 from fullpipe.base.overrides import apply_changes
 from fullpipe.base.toml import parse_toml
-from fullpipe.congestion.external import is_file_name
+from fullpipe.congestion.userfiles import is_file_name
 from fullpipe.scenario.traffic.options import MAWI
 from fullpipe.scenario.traffic.sizes import is_file
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 from fullpipe.plan.resolve import resolve
 from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.document import find_files
@@ -67,7 +67,7 @@ def run_of(
     key = run_key(nameless, engine_name, scenario.warmup, VERSION, options or {})
     facts = facts_of(key, plan, seed, engine_name, scenario.warmup)
     algorithms = (choice["algorithm"] for _, choice in cc_choices(plan))
-    from_files = tuple(filter(external.is_external, algorithms))
+    from_files = tuple(filter(userfiles.is_external, algorithms))
     cost = cost_s(plan, engine_name)
     return Run(facts, to_json(plan), cost, from_files, "traffic" in plan)
 

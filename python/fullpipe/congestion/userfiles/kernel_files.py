@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.external.source import blanked, directives_of, read_text
-from fullpipe.congestion.external.tokens import Token, closing, functions_of, tokens_of
+from fullpipe.congestion.userfiles.source import blanked, directives_of, read_text
+from fullpipe.congestion.userfiles.tokens import Token, closing, functions_of, tokens_of
 
 #: Types of module parameters (linux/moduleparam.h) whose values are numbers; their largest.
 _NUMBERS = {

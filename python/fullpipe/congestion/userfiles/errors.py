@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fullpipe.congestion.external.source import Source, folder_of
+from fullpipe.congestion.userfiles.source import Source, folder_of
 
 #: An error or a note; what else a compiler writes belongs to the error before it.
 _SAID = re.compile(

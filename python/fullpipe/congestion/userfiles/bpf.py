@@ -13,10 +13,10 @@ from pathlib import Path
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion.external import objects, toolchain
-from fullpipe.congestion.external.errors import explain_errors
-from fullpipe.congestion.external.preprocessing import preprocess
-from fullpipe.congestion.external.source import Source, folder_of, is_class, keep, source_of
+from fullpipe.congestion.userfiles import objects, toolchain
+from fullpipe.congestion.userfiles.errors import explain_errors
+from fullpipe.congestion.userfiles.preprocessing import preprocess
+from fullpipe.congestion.userfiles.source import Source, folder_of, is_class, keep, source_of
 
 _SIGNED_DIVISION = re.compile(
     r"(?:sdiv|srem) [^\n]*?, (\S+?:\d+):\d+|^(\S+?:\d+):\d+: error: [^\n]*signed division", re.M

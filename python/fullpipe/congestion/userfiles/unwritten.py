@@ -11,10 +11,10 @@ from pathlib import Path
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion.external import fuzzing, toolchain
-from fullpipe.congestion.external.errors import explain_errors
-from fullpipe.congestion.external.native import defines
-from fullpipe.congestion.external.source import Source, keep
+from fullpipe.congestion.userfiles import fuzzing, toolchain
+from fullpipe.congestion.userfiles.errors import explain_errors
+from fullpipe.congestion.userfiles.native import defines
+from fullpipe.congestion.userfiles.source import Source, keep
 
 #: Without optimisation every variable is in memory, where what the stack held before is read.
 _PLAIN = ("-std=gnu11", "-O0", "-g", "-fno-stack-protector", "-w")

@@ -29,11 +29,17 @@ from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.machine import needs_linux
 from fullpipe.base.printable import printable
-from fullpipe.congestion.external import toolchain
-from fullpipe.congestion.external.frames import MAX_BLOB_BYTES, ForgedError, Frame, Frames, unpacked
-from fullpipe.congestion.external.source import Source, folder_of
-from fullpipe.congestion.external.stalls import StallClock, computed_s, queued_s, threads_of
-from fullpipe.congestion.external.worker import message
+from fullpipe.congestion.userfiles import toolchain
+from fullpipe.congestion.userfiles.frames import (
+    MAX_BLOB_BYTES,
+    ForgedError,
+    Frame,
+    Frames,
+    unpacked,
+)
+from fullpipe.congestion.userfiles.source import Source, folder_of
+from fullpipe.congestion.userfiles.stalls import StallClock, computed_s, queued_s, threads_of
+from fullpipe.congestion.userfiles.worker import message
 
 #: Seconds that a worker computes or sleeps without any simulated time, after which it is stopped.
 STALL_S = "FULLPIPE_ALGORITHM_STALL_S"

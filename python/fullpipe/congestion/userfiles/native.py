@@ -16,9 +16,9 @@ from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion.external import contained, toolchain
-from fullpipe.congestion.external.errors import explain_errors
-from fullpipe.congestion.external.source import Source, folder_of, is_class, keep, source_of
+from fullpipe.congestion.userfiles import contained, toolchain
+from fullpipe.congestion.userfiles.errors import explain_errors
+from fullpipe.congestion.userfiles.source import Source, folder_of, is_class, keep, source_of
 
 #: The largest state of a connection (the kernel's socket storage holds at most 64 KB).
 MAX_STATE_BYTES = 4096
@@ -63,7 +63,7 @@ def describe(source: Source) -> dict[str, Any]:
     """As `load`, for a source that was read just now. A class that this program passed becomes
     known to its simulator."""
     if source.is_handed:
-        from fullpipe.congestion.external import classes
+        from fullpipe.congestion.userfiles import classes
 
         return classes.describe(source.id)
     keep(source)
@@ -97,7 +97,7 @@ def load_here(identity: str, is_debugged: bool = False) -> None:
     programs that run the simulator in steps, or under a debugger. Raises UserError as `load`."""
     load(identity)
     if is_class(identity):
-        from fullpipe.congestion.external import classes
+        from fullpipe.congestion.userfiles import classes
 
         classes.describe(identity)
     else:
@@ -175,8 +175,8 @@ def _debugged_object(source: Source) -> Path:
 
 def _make_shared_object(source: Source, out: Path, flags: Sequence[str]) -> None:
     # What compiles alone needs takes longer than many runs to load.
-    from fullpipe.congestion.external import objects
-    from fullpipe.congestion.external.preprocessing import preprocess
+    from fullpipe.congestion.userfiles import objects
+    from fullpipe.congestion.userfiles.preprocessing import preprocess
 
     folder = keep(source) / "source"
     include = shipped("cc")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion.external import refusals, toolchain
-from fullpipe.congestion.external.errors import explain_errors
-from fullpipe.congestion.external.source import Source, folder_of
-from fullpipe.congestion.external.tokens import Token, tokens_of
+from fullpipe.congestion.userfiles import refusals, toolchain
+from fullpipe.congestion.userfiles.errors import explain_errors
+from fullpipe.congestion.userfiles.source import Source, folder_of
+from fullpipe.congestion.userfiles.tokens import Token, tokens_of
 
 #: The largest text: bbr3's has 0.1 MiB, of eBPF's headers 0.5 MiB.
 _MOST_BYTES = 8 * 2**20

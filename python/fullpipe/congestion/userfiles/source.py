@@ -17,7 +17,7 @@ from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion.external.refusals import check_pragma
+from fullpipe.congestion.userfiles.refusals import check_pragma
 
 #: CC_CONTRACT_VERSION of cc/cc.h; the changes of each version, for authors of older files; and the
 #: earliest version whose files still run, because later ones only added something. Examples of

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence, Set
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.external.tokens import Function, Token, closing, functions_of
+from fullpipe.congestion.userfiles.tokens import Function, Token, closing, functions_of
 
 _ATTRIBUTES = {
     "aligned", "always_inline", "cold", "const", "fallthrough", "flatten", "hot", "may_alias",

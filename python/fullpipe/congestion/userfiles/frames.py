@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from fullpipe.congestion.external.worker import HEAD
+from fullpipe.congestion.userfiles.worker import HEAD
 
 #: Most bytes of a frame's JSON: layouts of tables, descriptions, words.
 MAX_TEXT_BYTES = 1 << 20

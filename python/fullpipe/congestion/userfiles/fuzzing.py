@@ -13,11 +13,11 @@ from typing import BinaryIO
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion.external import toolchain
-from fullpipe.congestion.external.errors import explain_errors
-from fullpipe.congestion.external.native import defines
-from fullpipe.congestion.external.preprocessing import preprocess
-from fullpipe.congestion.external.source import Source, keep
+from fullpipe.congestion.userfiles import toolchain
+from fullpipe.congestion.userfiles.errors import explain_errors
+from fullpipe.congestion.userfiles.native import defines
+from fullpipe.congestion.userfiles.preprocessing import preprocess
+from fullpipe.congestion.userfiles.source import Source, keep
 
 #: Number of connections, of 1,000 calls each.
 CONNECTIONS = 200

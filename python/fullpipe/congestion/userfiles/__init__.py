@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fullpipe.congestion.external.source import (
+from fullpipe.congestion.userfiles.source import (
     CONTRACT_VERSION,
     Source,
     is_class,
@@ -22,12 +22,12 @@ from fullpipe.congestion.external.source import (
 )
 
 if TYPE_CHECKING:
-    from fullpipe.congestion.external.bpf import NoClangError, bpf_object, compile_bpf
-    from fullpipe.congestion.external.contained import Bounds, Listener
-    from fullpipe.congestion.external.frames import counts, unpacked
-    from fullpipe.congestion.external.fuzzing import NoSanitizersError, fuzz
-    from fullpipe.congestion.external.native import ask, describe, load, load_here, warnings
-    from fullpipe.congestion.external.unwritten import uninitialised
+    from fullpipe.congestion.userfiles.bpf import NoClangError, bpf_object, compile_bpf
+    from fullpipe.congestion.userfiles.contained import Bounds, Listener
+    from fullpipe.congestion.userfiles.frames import counts, unpacked
+    from fullpipe.congestion.userfiles.fuzzing import NoSanitizersError, fuzz
+    from fullpipe.congestion.userfiles.native import ask, describe, load, load_here, warnings
+    from fullpipe.congestion.userfiles.unwritten import uninitialised
 
 __all__ = [
     "CONTRACT_VERSION",

@@ -29,7 +29,7 @@ from fullpipe.congestion.controller import (
     constants_of,
     variables_of,
 )
-from fullpipe.congestion.external.source import (
+from fullpipe.congestion.userfiles.source import (
     CONTRACT_VERSION,
     MAX_FILES,
     TOO_LARGE,

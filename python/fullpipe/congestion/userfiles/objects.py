@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
 from fullpipe.base.errors import UserError
-from fullpipe.congestion.external.source import Source
+from fullpipe.congestion.userfiles.source import Source
 
 #: What a native object may ask for: what compilers call for copies (cc/external_memory.c).
 _ASKED = re.compile(r"mem(cpy|set|move|cmp)|_GLOBAL_OFFSET_TABLE_")

@@ -120,7 +120,7 @@ class _Worker:
     def _load(self, identity: str) -> dict[str, Any]:
         shared_object = self._setup["algorithms"][identity]
         if shared_object is None:
-            from fullpipe.congestion.external import classes
+            from fullpipe.congestion.userfiles import classes
 
             return classes.describe(identity)
         from fullpipe import _native
@@ -149,7 +149,7 @@ class _Worker:
 
         cause = error.__cause__
         if isinstance(error, RuntimeError) and cause is not None and hasattr(error, "algorithm"):
-            from fullpipe.congestion.external import classes
+            from fullpipe.congestion.userfiles import classes
 
             return _failed(classes.explain(error.algorithm, cause), "user")
         if isinstance(error, OSError):
