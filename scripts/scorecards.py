@@ -12,10 +12,10 @@ from pathlib import Path
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.commit import git_commit
+from fullpipe.conformance.cases import DRAFT, cases_of
+from fullpipe.conformance.runner import run_cases
 from fullpipe.congestion.registry import cc_set, cc_sets
 from fullpipe.scorecard.card import run_card
-from fullpipe.scorecard.conformance import run_cases
-from fullpipe.scorecard.conformance_cases import DRAFT, cases_of
 from fullpipe.scorecard.items import items
 from fullpipe.scorecard.publish import comparison, own_page
 from fullpipe.sweep.store import Store

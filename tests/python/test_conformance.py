@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from fullpipe import cli
-from fullpipe.scorecard.conformance import Result, run_cases
-from fullpipe.scorecard.conformance_cases import CUBIC, RENO, cases_of
-from fullpipe.scorecard.reference_traces import trace_of
+from fullpipe.conformance.cases import CUBIC, RENO, cases_of
+from fullpipe.conformance.reference_traces import trace_of
+from fullpipe.conformance.runner import Result, run_cases
 from fullpipe.sweep.store import Store
 
 
@@ -143,7 +143,7 @@ def test_ctrl_c_says_what_is_stored(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fullpipe.scorecard.conformance.run_cases", interrupted)
+    monkeypatch.setattr("fullpipe.conformance.runner.run_cases", interrupted)
     status, _, err = conformance("cubic")
     assert status == 130
     assert f"interrupted; the runs that ended are in {store.folder}" in err

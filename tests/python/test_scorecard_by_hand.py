@@ -14,6 +14,12 @@ import pytest
 from scipy import stats
 
 from fullpipe.base.errors import UserError
+from fullpipe.conformance.draft_measures import MEASURES
+from fullpipe.conformance.measured_conditions import check, figures, holds
+from fullpipe.conformance.paths import path_fields
+from fullpipe.conformance.trajectory import Trajectory
+from fullpipe.conformance.window_measures import WINDOW_MEASURES
+from fullpipe.conformance.windows import Windows
 from fullpipe.scorecard.beside_others import beside_others, number
 from fullpipe.scorecard.card import summary
 from fullpipe.scorecard.card_page import overview_place
@@ -27,16 +33,10 @@ from fullpipe.scorecard.change_texts import (
     worsening,
 )
 from fullpipe.scorecard.changes import Change, Comparison, check_seeds, compare, count_tests
-from fullpipe.scorecard.draft_measures import MEASURES
 from fullpipe.scorecard.gate import Gate
 from fullpipe.scorecard.items import ALONE, SEEDS, Item, Measure, check_measures
 from fullpipe.scorecard.junit import junit
-from fullpipe.scorecard.measured_conditions import check, figures, holds
-from fullpipe.scorecard.paths import path_fields
-from fullpipe.scorecard.trajectory import Trajectory
 from fullpipe.scorecard.values import Rows, values_of
-from fullpipe.scorecard.window_measures import WINDOW_MEASURES
-from fullpipe.scorecard.windows import Windows
 from made_recordings import flow, of_a_link, recorded
 
 NAN, INF = math.nan, math.inf

@@ -14,10 +14,10 @@ import pytest
 from fullpipe import cli
 from fullpipe.authoring.new import write_new
 from fullpipe.base.errors import UserError
+from fullpipe.conformance.cases import DRAFT, cases_of
+from fullpipe.conformance.measured_conditions import holds
+from fullpipe.conformance.runner import Result, run_cases
 from fullpipe.expr.language import ExpressionError
-from fullpipe.scorecard.conformance import Result, run_cases
-from fullpipe.scorecard.conformance_cases import DRAFT, cases_of
-from fullpipe.scorecard.measured_conditions import holds
 from fullpipe.sweep.store import Store
 
 

@@ -15,7 +15,7 @@ from fullpipe.cli.output import console, fail, message, text_table
 from fullpipe.cli.progress import progress_of_runs
 
 if TYPE_CHECKING:
-    from fullpipe.scorecard.conformance import Result
+    from fullpipe.conformance.runner import Result
 
 #: How names of algorithms begin or end, and the document that describes them.
 _BY_NAME = {"cubic": "rfc9438", "reno": "rfc5681", "bbr": "draft"}
@@ -48,9 +48,9 @@ def conformance(
     the implementation does as the document asks, or how it deviates, with the figure, or why it
     was not run. Exit status: 0 all cases that were run hold, 1 some deviate, 2 bad input or no case
     could run, 130 interrupted."""
+    from fullpipe.conformance.cases import DOCUMENTS, cases_of
+    from fullpipe.conformance.runner import run_cases
     from fullpipe.congestion.registry import choose
-    from fullpipe.scorecard.conformance import run_cases
-    from fullpipe.scorecard.conformance_cases import DOCUMENTS, cases_of
     from fullpipe.sweep.store import Store, cached_store
 
     choose(cc, {})
@@ -84,7 +84,7 @@ def conformance(
 def _chosen(cc: str, document: str | None, only: str | None) -> str:
     """The document to hold `cc` against. Raises UserError where the name does not tell, or for an
     unknown case."""
-    from fullpipe.scorecard.conformance_cases import DOCUMENTS, cases_of
+    from fullpipe.conformance.cases import DOCUMENTS, cases_of
 
     if document is None and only is not None:
         document = next((key for key in DOCUMENTS if only.startswith(f"{key}-")), None)
@@ -101,7 +101,7 @@ def _chosen(cc: str, document: str | None, only: str | None) -> str:
 
 
 def _write_traces(results: list[Result], folder: Path) -> None:
-    from fullpipe.scorecard.reference_traces import write_traces
+    from fullpipe.conformance.reference_traces import write_traces
 
     for found in results:
         for one in found.paths:

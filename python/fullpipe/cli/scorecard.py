@@ -23,9 +23,9 @@ from fullpipe.cli.output import console, message, text_table
 from fullpipe.cli.progress import progress_of_runs
 
 if TYPE_CHECKING:
+    from fullpipe.conformance.runner import Result
     from fullpipe.scorecard.changes import Comparison
     from fullpipe.scorecard.comparing import Settings
-    from fullpipe.scorecard.conformance import Result
     from fullpipe.scorecard.gate import Judged
     from fullpipe.scorecard.items import Item
     from fullpipe.sweep.store import Store
@@ -155,8 +155,8 @@ def _add_draft(
     card: dict[str, Any], cc: str, quick: bool, jobs: int | None, store: Store, update: Any
 ) -> None:
     """Adds the draft's cases, where they can be held against the algorithm."""
-    from fullpipe.scorecard.conformance import run_cases
-    from fullpipe.scorecard.conformance_cases import DRAFT, cases_of
+    from fullpipe.conformance.cases import DRAFT, cases_of
+    from fullpipe.conformance.runner import run_cases
 
     results = run_cases(cc, cases_of(DRAFT), store, quick, jobs, update)
     if any(found.holds is not None for found in results):
@@ -223,8 +223,8 @@ def _print(card: dict[str, Any]) -> None:
 
 def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, store: Store) -> bool:
     """Runs and prints the draft's test cases. Returns whether one failed."""
-    from fullpipe.scorecard.conformance import run_cases
-    from fullpipe.scorecard.conformance_cases import DRAFT, cases_of
+    from fullpipe.conformance.cases import DRAFT, cases_of
+    from fullpipe.conformance.runner import run_cases
 
     chosen = [case for case in cases_of(DRAFT) if only in (_DRAFT, case.id)]
     if not chosen:

@@ -16,11 +16,11 @@ from pydantic import Field, ValidationError
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.refusals import explain
+from fullpipe.conformance.measured_conditions import check as check_condition
 from fullpipe.congestion.registry import CcSet, Param, choose, is_kernel
 from fullpipe.scenario.document import check_version, load_document
 from fullpipe.scenario.fields import Section
 from fullpipe.scorecard.items import Item, check_measures, items
-from fullpipe.scorecard.measured_conditions import check as check_condition
 from fullpipe.tune.objective import Objective
 
 #: More parameters than this no search of some hundred trials can tell apart.

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fullpipe.conformance.measured_conditions import holds
 from fullpipe.congestion.registry import choose
 from fullpipe.scorecard.card import summary
 from fullpipe.scorecard.items import ALONE
-from fullpipe.scorecard.measured_conditions import holds
 from fullpipe.scorecard.running import run_together
 from fullpipe.scorecard.values import Rows, Values, rows_of, values_of
 from fullpipe.statistics.intervals import wilson

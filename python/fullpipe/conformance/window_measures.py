@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fullpipe.conformance.windows import Windows
 from fullpipe.expr.language import Scalar
-from fullpipe.scorecard.windows import Windows
 
 Measured = dict[str, Scalar]
 #: CUBIC's constant C in packets/s^3 and its beta (RFC 9438 sections 5 and 4.6).

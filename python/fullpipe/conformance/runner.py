@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.conformance.cases import Case, Trigger
+from fullpipe.conformance.draft_measures import MEASURES
+from fullpipe.conformance.measured_conditions import figures, holds
+from fullpipe.conformance.paths import path_fields
+from fullpipe.conformance.trajectory import Trajectory
+from fullpipe.conformance.window_measures import WINDOW_MEASURES
+from fullpipe.conformance.windows import Windows
 from fullpipe.congestion.registry import choose
 from fullpipe.expr.language import Scalar
 from fullpipe.recording.recording import Recording
-from fullpipe.scorecard.conformance_cases import Case, Trigger
-from fullpipe.scorecard.draft_measures import MEASURES
-from fullpipe.scorecard.measured_conditions import figures, holds
-from fullpipe.scorecard.paths import path_fields
 from fullpipe.scorecard.running import run_together
-from fullpipe.scorecard.trajectory import Trajectory
-from fullpipe.scorecard.window_measures import WINDOW_MEASURES
-from fullpipe.scorecard.windows import Windows
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from fullpipe.conformance.trajectory import Trajectory, Visit
 from fullpipe.expr.language import Scalar
-from fullpipe.scorecard.trajectory import Trajectory, Visit
 
 Measured = dict[str, Scalar]
 #: Growth below this is a plateau (draft, section "Exiting Acceleration Based on Bandwidth

@@ -1,0 +1,1 @@
+"""What documents ask of a congestion control, case by case, and which cases one fulfils."""
