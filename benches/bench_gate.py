@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, help="processes; default: all cores")
     parser.add_argument("--store", type=Path, help="where runs are kept; the user's cache")
     parser.add_argument(
-        "--markdown", action="store_true", help="the tables of docs/reference/ci.md"
+        "--markdown", action="store_true", help="the tables of docs/evidence/gate.md"
     )
     given = parser.parse_args()
     store = Store(given.store or user_cache() / "scorecards", create=True)

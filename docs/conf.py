@@ -2,13 +2,11 @@
 
 import importlib.metadata
 
-import fullpipe
-
 project = "fullpipe"
 author = "the fullpipe authors"
 release = importlib.metadata.version("fullpipe")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
 # Lexers that Pygments has not: shown as text.
@@ -22,11 +20,3 @@ html_static_path = ["_static"]
 html_css_files = ["manual.css"]
 html_show_sourcelink = False
 html_show_copyright = False
-
-autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
-autodoc_default_options = {"members": True}
-
-# Names of the API are loaded when they are first used; autodoc does not trigger that.
-for name in fullpipe.__all__:
-    setattr(fullpipe, name, getattr(fullpipe, name))

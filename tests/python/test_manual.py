@@ -21,6 +21,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 CHAPTERS = re.findall(r"^([a-z-]+)$", (DOCS / "tutorial/index.md").read_text(), re.M)
 COMPARISON = DOCS / "tutorial/compare.md"
 GUIDES = sorted(path for path in (DOCS / "howto").glob("*.md") if path.name != "index.md")
+#: Pages of the reference that begin with a guide.
+REFERENCE = [DOCS / "reference" / name for name in ("tune.md", "kernel-files.md")]
 #: Why a block is not run. Anything else is a mistake.
 REASONS = {
     "changes the host's kernel",
@@ -125,7 +127,7 @@ def test_the_tutorial_can_be_followed_from_its_first_page_to_its_last(tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("guide", [*GUIDES, *REFERENCE], ids=lambda path: path.stem)
 def test_a_how_to_guide_can_be_followed(guide: Path, tmp_path: Path) -> None:
     follow(guide, tmp_path)
 

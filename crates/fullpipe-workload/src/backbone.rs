@@ -1,7 +1,8 @@
 //! Flows like those of a backbone link: they match what bless2025 (section VI) publishes about MAWI's
 //! capture of 10 June 2020. 10 % of the flows are above 18.2 kB, 90 % of the bytes are in flows above
-//! 6.4 MB and half of them in flows above 280.7 MB. The rest is assumed (docs/reference/traffic.md): the shape of
-//! the distribution between these points, arrivals in bursts, and pauses.
+//! 6.4 MB and half of them in flows above 280.7 MB. The rest is assumed
+//! (docs/reference/applications.md): the shape of the distribution between these points, arrivals in
+//! bursts, and pauses.
 
 use std::collections::BinaryHeap;
 

@@ -46,8 +46,8 @@ def generate(
 ) -> None:
     """Generates a trace like that of a backbone link.
 
-    It meets the published facts of bless2025's capture; docs/reference/traffic.md lists what is
-    assumed."""
+    It meets the published facts of bless2025's capture; docs/reference/applications.md lists what
+    is assumed."""
     from fullpipe import _native
     from fullpipe.scenario.traffic.traces import columns_of
 

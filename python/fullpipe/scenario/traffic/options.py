@@ -56,7 +56,7 @@ class Traffic(Routed):
     pareto_min: Size = Field(1024, description="pareto: smallest size")
     pareto_max: Size = Field(100 * 2**20, description="pareto: largest size")
     trace: str | None = Field(
-        None, max_length=1000, description="file of flows, CSV or Parquet (traffic.md); or "
+        None, max_length=1000, description="file of flows, CSV or Parquet; or "
         "mawi: generated to match the published figures of bless2025's capture"
     )  # fmt: skip
     configuration: Literal["replay", "collapsed", "synthetic"] = Field(
