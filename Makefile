@@ -219,6 +219,8 @@ c-and-rust-format-check: | $(TEST_SYSTEM)
 
 python-format-check: $(TOOLS)
 	$(PYTHON) scripts/lint_prose.py
+	$(VENV)/bin/reuse lint --quiet
+	$(PYTHON) scripts/notices.py --check
 	$(VENV)/bin/ruff check python tests benches examples scripts
 	$(VENV)/bin/ruff format --check python tests benches examples scripts
 
