@@ -22,7 +22,11 @@ FUNCTIONS = {
     "cc_cbrt": ("u32", "u64 a", "a"),
     "cc_div_s64": ("s64", "s64 a, s64 b", "a, b"),
     "cc_div_s32": ("s32", "s32 a, s32 b", "a, b"),
+    "cc_mul_shift": ("u64", "u64 a, u32 b, u32 c", "a, b, c"),
+    "cc_mul_shift_u32": ("u32", "u64 a, u32 b, u32 c", "a, b, c"),
     "cc_ewma": ("u64", "u64 a, u64 b, u32 c", "a, b, c"),
+    "cc_random_init": ("u32", "u32 a", "a"),
+    "cc_random_below": ("u32", "u32 *a, u32 b", "a, b"),
     "cc_max_update": ("void", "struct cc_minmax *m, u32 a, u32 b, u32 c", "m, a, b, c"),
     "cc_min_update": ("void", "struct cc_minmax *m, u32 a, u32 b, u32 c", "m, a, b, c"),
 }

@@ -28,6 +28,7 @@
 
 #include "bubble.h"
 #include "cc_more.h"
+#include "fixed.h"
 #include "minmax.h"
 #include "params.h"
 #include "state.h"
@@ -85,6 +86,7 @@ struct bbr1_params {
 };
 
 #define BBR1_BW_SHIFT 24 /* bandwidth is in packets/us, times 2^24 (BW_SCALE) */
+#define BBR1_MAX_BW 0xffffffffu
 #define BBR1_CYCLE 8
 #define BBR1_INITIAL_CWND 10 /* TCP_INIT_CWND */
 #define BBR1_NO_RTT 0xffffffffu
@@ -127,25 +129,35 @@ CC_INLINE u32 bbr1_max_bw(const struct bbr1 *s) { return cc_max_of(&s->bw); }
 CC_INLINE u32 bbr1_bw(const struct bbr1 *s) { return s->lt_use_bw ? s->lt_bw : bbr1_max_bw(s); }
 
 /* A rate in bytes/s from one in packets/us, with gain and margin (bbr_rate_bytes_per_sec()). */
-CC_INLINE u64 bbr1_bytes_per_s(const struct bbr1_params *p, const struct cc_conn *conn, u64 rate,
+CC_INLINE u64 bbr1_bytes_per_s(const struct bbr1_params *p, const struct cc_conn *conn, u32 bw,
 			       u32 gain)
 {
+	u64 rate = bw;
+
 	rate = rate * conn->mss_bytes * gain >> CC_GAIN_SHIFT;
-	rate *= CC_USEC_PER_SEC / 100 * (100 - p->pacing_margin_percent);
-	return rate >> BBR1_BW_SHIFT;
+	return cc_mul_shift(rate, CC_USEC_PER_SEC / 100 * (100 - p->pacing_margin_percent),
+			    BBR1_BW_SHIFT);
+}
+
+/* As bbr1_bytes_per_s(), and never the 0 by which the host would choose a rate. */
+CC_INLINE u64 bbr1_pacing_rate(const struct bbr1_params *p, const struct cc_conn *conn, u32 bw,
+			       u32 gain)
+{
+	return cc_max_u64(bbr1_bytes_per_s(p, conn, bw, gain), 1);
 }
 
 CC_INLINE void bbr1_init_pacing_rate(struct bbr1 *s, const struct bbr1_params *p,
 				     const struct cc_conn *conn, struct cc_ctl *ctl)
 {
 	u32 rtt_us = CC_USEC_PER_MSEC; /* before the first sample: 1 ms */
+	u64 bw;
 
 	if (conn->srtt_us) {
 		rtt_us = conn->srtt_us;
 		s->has_seen_rtt = 1;
 	}
-	ctl->pacing_rate_Bps =
-	    bbr1_bytes_per_s(p, conn, ((u64)ctl->cwnd << BBR1_BW_SHIFT) / rtt_us, p->high_gain);
+	bw = cc_min_u64(((u64)ctl->cwnd << BBR1_BW_SHIFT) / rtt_us, BBR1_MAX_BW);
+	ctl->pacing_rate_Bps = bbr1_pacing_rate(p, conn, (u32)bw, p->high_gain);
 }
 
 /* In Startup the rate only rises (bbr_set_pacing_rate()). */
@@ -153,7 +165,7 @@ CC_INLINE void bbr1_set_pacing_rate(struct bbr1 *s, const struct bbr1_params *p,
 				    const struct cc_conn *conn, u32 bw, u32 gain,
 				    struct cc_ctl *ctl)
 {
-	u64 rate = cc_min_u64(bbr1_bytes_per_s(p, conn, bw, gain), conn->pacing_rate_cap_Bps);
+	u64 rate = cc_min_u64(bbr1_pacing_rate(p, conn, bw, gain), conn->pacing_rate_cap_Bps);
 
 	if (!s->has_seen_rtt && conn->srtt_us)
 		bbr1_init_pacing_rate(s, p, conn, ctl);
@@ -189,7 +201,7 @@ CC_INLINE u32 bbr1_bdp(const struct bbr1 *s, u32 bw, u32 gain)
 
 	if (s->min_rtt_us == BBR1_NO_RTT)
 		return BBR1_INITIAL_CWND;
-	product = (u64)bw * s->min_rtt_us;
+	product = cc_min_u64((u64)bw * s->min_rtt_us, (u64)CC_CWND_MAX << BBR1_BW_SHIFT);
 	return (u32)(((product * gain >> CC_GAIN_SHIFT) + (1u << BBR1_BW_SHIFT) - 1) >>
 		     BBR1_BW_SHIFT);
 }
@@ -220,7 +232,7 @@ CC_INLINE u32 bbr1_inflight_at_edt(const struct bbr1 *s, const struct cc_conn *c
 {
 	u64 edt_ns = cc_max_u64(conn->edt_ns, conn->now_ns);
 	u64 us = (edt_ns - conn->now_ns) / CC_NSEC_PER_USEC;
-	u32 delivered = (u32)(bbr1_bw(s) * us >> BBR1_BW_SHIFT);
+	u32 delivered = cc_mul_shift_u32(us, bbr1_bw(s), BBR1_BW_SHIFT);
 
 	if (s->pacing_gain > CC_ONE)
 		inflight += bbr1_burst(conn, ctl);
@@ -243,19 +255,11 @@ CC_INLINE void bbr1_advance_cycle(struct bbr1 *s, const struct cc_conn *conn)
 	s->cycle_us = conn->delivered_us;
 }
 
-CC_INLINE u32 bbr1_random(struct bbr1 *s, u32 below)
-{
-	s->random ^= s->random << 13;
-	s->random ^= s->random >> 17;
-	s->random ^= s->random << 5;
-	return (u32)((u64)s->random * below >> 32);
-}
-
 /* Any phase but the draining one may be the first. */
 CC_INLINE void bbr1_enter_probe_bw(struct bbr1 *s, const struct cc_conn *conn)
 {
 	s->mode = BBR1_PROBE_BW;
-	s->cycle_idx = (u8)(BBR1_CYCLE - 1 - bbr1_random(s, BBR1_CYCLE - 1));
+	s->cycle_idx = (u8)(BBR1_CYCLE - 1 - cc_random_below(&s->random, BBR1_CYCLE - 1));
 	bbr1_advance_cycle(s, conn);
 }
 
@@ -348,7 +352,7 @@ CC_INLINE void bbr1_sample_lt(struct bbr1 *s, const struct bbr1_params *p,
 	if ((s64)ms < 1)
 		return;
 	bw = ((u64)delivered << BBR1_BW_SHIFT) / (ms * CC_USEC_PER_MSEC);
-	bbr1_lt_interval_done(s, p, conn, (u32)cc_min_u64(bw, 0xffffffffu));
+	bbr1_lt_interval_done(s, p, conn, (u32)cc_min_u64(bw, BBR1_MAX_BW));
 }
 
 CC_INLINE void bbr1_update_bw(struct bbr1 *s, const struct bbr1_params *p,
@@ -367,7 +371,7 @@ CC_INLINE void bbr1_update_bw(struct bbr1 *s, const struct bbr1_params *p,
 	}
 	bbr1_sample_lt(s, p, conn, ack->losses, app_limited);
 	bw = ((u64)(u32)ack->delivered << BBR1_BW_SHIFT) / (u32)ack->interval_us;
-	bw = cc_min_u64(bw, 0xffffffffu);
+	bw = cc_min_u64(bw, BBR1_MAX_BW);
 	if (!app_limited || bw >= bbr1_max_bw(s))
 		cc_max_update(&s->bw, p->bw_window_rounds, s->rounds, (u32)bw);
 }
@@ -389,7 +393,8 @@ CC_INLINE void bbr1_update_aggregation(struct bbr1 *s, const struct bbr1_params 
 		s->extra_acked_idx ^= 1;
 		s->extra_acked[s->extra_acked_idx & 1] = 0;
 	}
-	expected = (u64)bbr1_bw(s) * (conn->delivered_us - s->ack_epoch_us) >> BBR1_BW_SHIFT;
+	expected =
+	    cc_mul_shift_u32(conn->delivered_us - s->ack_epoch_us, bbr1_bw(s), BBR1_BW_SHIFT);
 	if (s->ack_epoch_acked <= expected ||
 	    s->ack_epoch_acked + ack->acked_sacked >= BBR1_EPOCH_MAX + 1) {
 		s->ack_epoch_acked = 0;
@@ -566,7 +571,7 @@ CC_INLINE void bbr1_init(struct bbr1 *s, const struct bbr1_params *p, const stru
 {
 	ctl->ssthresh = CC_INFINITE;
 	ctl->sndbuf_factor = 3;
-	s->random = conn->seed | 1;
+	s->random = cc_random_init(conn->seed);
 	s->mss_bytes = conn->mss_bytes;
 	s->prev_ca_state = CC_OPEN;
 	s->min_rtt_us = conn->srtt_us ? conn->srtt_us : BBR1_NO_RTT;
@@ -646,7 +651,7 @@ CC_INLINE void bbr1_on_event(struct bbr1 *s, const struct bbr1_params *p,
 /* A bandwidth of the model for recordings. */
 CC_INLINE s64 bbr1_known_Bps(const struct bbr1 *s, u32 bw)
 {
-	return cc_unless((u64)bw * s->mss_bytes * CC_USEC_PER_SEC >> BBR1_BW_SHIFT, 0);
+	return cc_unless(cc_mul_shift((u64)bw * s->mss_bytes, CC_USEC_PER_SEC, BBR1_BW_SHIFT), 0);
 }
 
 CC_INLINE u32 bbr1_phase(const struct bbr1 *s)

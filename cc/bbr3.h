@@ -530,8 +530,9 @@ CC_INLINE void bbr3_on_event(struct bbr3 *s, const struct bbr3_params *p,
 /* A bandwidth of the model for recordings. */
 CC_INLINE s64 bbr3_known_Bps(const struct bbr3 *s, u32 bw)
 {
-	return bw == BBR3_UNSET ? CC_NONE
-				: cc_unless(bbr3_rate_Bps(bw, s->mss_bytes, CC_ONE, 0), 0);
+	if (!bw || bw == BBR3_UNSET)
+		return CC_NONE;
+	return (s64)bbr3_rate_Bps(bw, s->mss_bytes, CC_ONE, 0);
 }
 
 #endif

@@ -38,8 +38,9 @@ CC_INLINE void bbr3_start_down(struct bbr3 *s, const struct bbr3_params *p,
 {
 	bbr3_reset_congestion_signals(s);
 	s->probe_up_acked_per_inc = BBR3_UNSET; /* not raising inflight_longterm any more */
-	s->rounds_since_probe = (u8)bbr3_random_below(s, p->probe_rand_rounds);
-	s->bw_probe_wait_us = p->probe_wait_base_us + bbr3_random_below(s, p->probe_wait_rand_us);
+	s->rounds_since_probe = (u8)cc_random_below(&s->random, p->probe_rand_rounds);
+	s->bw_probe_wait_us =
+	    p->probe_wait_base_us + cc_random_below(&s->random, p->probe_wait_rand_us);
 	s->cycle_stamp_us = conn->now_us;
 	s->ack_phase = BBR3_ACKS_PROBE_STOPPING;
 	if (p->proposals & BBR3_NO_ACK_PHASE)

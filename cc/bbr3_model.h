@@ -9,10 +9,12 @@
 #include "bubble.h"
 #include "cc_more.h"
 #include "bbr3_params.h"
+#include "fixed.h"
 #include "state.h"
 
 /* Bandwidth is in packets per us, times 2^24, as in Linux (BW_SCALE): 715 bit/s to 3 Tbit/s. */
 #define BBR3_BW_SHIFT 24
+#define BBR3_MAX_BW 0xfffffffeu
 #define BBR3_UNSET 0xffffffffu /* of a bound or min_rtt: none */
 
 /* Linux adds 64 KB a burst and limits a burst to GSO_LEGACY_MAX_SIZE - 1 - MAX_TCP_HEADER. */
@@ -109,7 +111,10 @@ struct bbr3 {
 	u8 settled;         /* cwnd is at its target: an app-limited ACK may change nothing */
 };
 
-CC_INLINE u32 bbr3_scale(u32 value, u32 gain) { return (u32)((u64)value * gain >> CC_GAIN_SHIFT); }
+CC_INLINE u32 bbr3_scale(u32 value, u32 gain)
+{
+	return cc_mul_shift_u32(value, gain, CC_GAIN_SHIFT);
+}
 
 CC_INLINE int bbr3_is_probe_bw(const struct bbr3 *s)
 {
@@ -131,41 +136,33 @@ CC_INLINE u32 bbr3_extra_acked(const struct bbr3 *s)
 	return cc_max_u32(s->extra_acked[0], s->extra_acked[1]);
 }
 
-/* Uniform in [0, below): xorshift32, scaled as Linux get_random_u32_below(). */
-CC_INLINE u32 bbr3_random_below(struct bbr3 *s, u32 below)
-{
-	s->random ^= s->random << 13;
-	s->random ^= s->random >> 17;
-	s->random ^= s->random << 5;
-	return (u32)((u64)s->random * below >> 32);
-}
-
-/* Bytes per second; Linux's order of operations, which fits 64 bits up to 2.9 Tbit/s. */
+/* Bytes per second; Linux's order of operations. */
 CC_INLINE u64 bbr3_rate_Bps(u32 bw, u32 mss_bytes, u32 gain, u32 margin_percent)
 {
 	u64 rate = (u64)bw * mss_bytes;
 
 	rate = rate * gain >> CC_GAIN_SHIFT;
-	rate *= CC_USEC_PER_SEC / 100 * (100 - margin_percent);
-	return cc_max_u64(rate >> BBR3_BW_SHIFT, 1);
+	return cc_mul_shift(rate, CC_USEC_PER_SEC / 100 * (100 - margin_percent), BBR3_BW_SHIFT);
 }
 
 CC_INLINE u64 bbr3_pacing_rate(const struct bbr3_params *p, const struct cc_conn *conn, u32 bw,
 			       u32 gain)
 {
-	return cc_min_u64(bbr3_rate_Bps(bw, conn->mss_bytes, gain, p->pacing_margin_percent),
-			  conn->pacing_rate_cap_Bps);
+	u64 rate = bbr3_rate_Bps(bw, conn->mss_bytes, gain, p->pacing_margin_percent);
+
+	/* 0 would leave the rate to the host. */
+	return cc_min_u64(cc_max_u64(rate, 1), conn->pacing_rate_cap_Bps);
 }
 
 CC_INLINE void bbr3_init_pacing_rate(struct bbr3 *s, const struct bbr3_params *p,
 				     const struct cc_conn *conn, struct cc_ctl *ctl)
 {
 	u32 rtt_us = conn->srtt_us ? conn->srtt_us : CC_USEC_PER_MSEC;
+	u64 bw = cc_min_u64(((u64)ctl->cwnd << BBR3_BW_SHIFT) / rtt_us, BBR3_MAX_BW);
 
 	if (conn->srtt_us)
 		s->has_seen_rtt = 1;
-	ctl->pacing_rate_Bps = bbr3_pacing_rate(
-	    p, conn, (u32)(((u64)ctl->cwnd << BBR3_BW_SHIFT) / rtt_us), p->startup_pacing_gain);
+	ctl->pacing_rate_Bps = bbr3_pacing_rate(p, conn, (u32)bw, p->startup_pacing_gain);
 }
 
 CC_INLINE void bbr3_set_pacing_rate(struct bbr3 *s, const struct bbr3_params *p,
@@ -205,7 +202,8 @@ CC_INLINE u32 bbr3_bdp(const struct bbr3 *s, u32 bw, u32 gain)
 
 	if (s->min_rtt_us == BBR3_UNSET)
 		return s->initial_cwnd;
-	volume = (u64)bw * s->min_rtt_us * gain >> CC_GAIN_SHIFT;
+	volume = cc_min_u64((u64)bw * s->min_rtt_us, (u64)CC_CWND_MAX << BBR3_BW_SHIFT);
+	volume = volume * gain >> CC_GAIN_SHIFT;
 	return (u32)((volume + (1u << BBR3_BW_SHIFT) - 1) >> BBR3_BW_SHIFT);
 }
 
@@ -250,7 +248,7 @@ CC_INLINE u32 bbr3_inflight_at_edt(const struct bbr3 *s, const struct cc_conn *c
 {
 	u64 wait_us =
 	    conn->edt_ns > conn->now_ns ? (conn->edt_ns - conn->now_ns) / CC_NSEC_PER_USEC : 0;
-	u32 delivered = (u32)((u64)bbr3_bw(s) * wait_us >> BBR3_BW_SHIFT);
+	u32 delivered = cc_mul_shift_u32(wait_us, bbr3_bw(s), BBR3_BW_SHIFT);
 
 	if (s->pacing_gain > CC_ONE)
 		inflight += s->burst_packets;
@@ -297,7 +295,7 @@ CC_INLINE void bbr3_take_sample(struct bbr3 *s, const struct cc_conn *conn,
 	/* Rounded up, so that low rates can grow (Linux DIV_ROUND_UP). */
 	bw = (((u64)(u32)ack->delivered << BBR3_BW_SHIFT) + (u32)ack->interval_us - 1) /
 	     (u32)ack->interval_us;
-	s->sample.bw = (u32)cc_min_u64(bw, 0xfffffffeu);
+	s->sample.bw = (u32)cc_min_u64(bw, BBR3_MAX_BW);
 	s->sample.valid = ack->acked_sacked > 0;
 }
 
@@ -338,7 +336,7 @@ CC_INLINE void bbr3_update_ack_aggregation(struct bbr3 *s, const struct bbr3_par
 	elapsed_us = conn->delivered_us > s->extra_acked_start_us
 			 ? conn->delivered_us - s->extra_acked_start_us
 			 : 0;
-	expected = (u32)((u64)bbr3_bw(s) * (u32)elapsed_us >> BBR3_BW_SHIFT);
+	expected = cc_mul_shift_u32(elapsed_us, bbr3_bw(s), BBR3_BW_SHIFT);
 	if (s->extra_acked_delivered <= expected ||
 	    s->extra_acked_delivered + ack->acked_sacked >= BBR3_EXTRA_ACKED_EPOCH) {
 		s->extra_acked_delivered = 0;
@@ -358,7 +356,7 @@ CC_INLINE u32 bbr3_aggregation_allowance(const struct bbr3 *s, const struct bbr3
 
 	if (p->extra_acked_max_us)
 		allowance = cc_min_u32(
-		    allowance, (u32)((u64)bbr3_bw(s) * p->extra_acked_max_us >> BBR3_BW_SHIFT));
+		    allowance, cc_mul_shift_u32(bbr3_bw(s), p->extra_acked_max_us, BBR3_BW_SHIFT));
 	return allowance;
 }
 

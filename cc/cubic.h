@@ -139,9 +139,11 @@ CC_INLINE u32 cubic_target(const struct cubic *s, const struct cubic_params *p, 
 	u64 distance = t < s->k ? s->k - t : t - s->k;
 	u64 delta;
 
-	/* 2^20 in 2^-10 s is 17 minutes: beyond it the product would not fit 64 bits. */
-	distance = cc_min_u64(distance, 1u << 18);
-	delta = (u64)p->scale * 10 * distance * distance * distance >> (10 + 3 * CUBIC_HZ_SHIFT);
+	/* 2^21 in 2^-10 s is 34 minutes, and more than any K: beyond it the cube would not fit 64
+	 * bits. */
+	distance = cc_min_u64(distance, 1u << 21);
+	delta =
+	    cc_mul_shift(distance * distance * distance, p->scale * 10, 10 + 3 * CUBIC_HZ_SHIFT);
 	if (t < s->k)
 		return delta < s->origin ? s->origin - (u32)delta : 0;
 	return (u32)cc_min_u64(s->origin + delta, CC_INFINITE);

@@ -57,7 +57,8 @@ CC_INLINE void dctcp_observe_anew(struct dctcp *s, const struct cc_conn *conn)
 CC_INLINE void dctcp_update_alpha(struct dctcp *s, const struct dctcp_params *p,
 				  const struct cc_conn *conn)
 {
-	u32 marked, less;
+	u64 marked;
+	u32 less;
 
 	if (cc_before(conn->snd_una, s->window_end))
 		return;
@@ -67,7 +68,7 @@ CC_INLINE void dctcp_update_alpha(struct dctcp *s, const struct dctcp_params *p,
 	if (marked) {
 		marked <<= CC_GAIN_SHIFT - p->gain_shift;
 		marked /= cc_max_u32(conn->delivered - s->delivered, 1);
-		s->alpha = cc_min_u32(s->alpha + marked, CC_ONE);
+		s->alpha = (u32)cc_min_u64(s->alpha + marked, CC_ONE);
 	}
 	dctcp_observe_anew(s, conn);
 }

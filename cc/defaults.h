@@ -38,10 +38,6 @@
 
 #define CC_DEFAULT_TSO_SEGS 2u      /* Linux sysctl tcp_min_tso_segs */
 #define CC_DEFAULT_SNDBUF_FACTOR 2u /* Linux tcp_sndbuf_expand() */
-/* A window of 16 million packets is none; beyond some hundred million the kernel's own arithmetic
- * of rates (tcp_update_pacing_rate()) overflows. */
-#define CC_CWND_MAX (1u << 24)
-
 /* What of a connection the contract remembers between calls. Zeroed by the host before init. */
 struct cc_kept {
 	u32 sndbuf_factor;

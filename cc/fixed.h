@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * fixed.h - integer arithmetic that eBPF lacks: logarithm, power, roots, signed division and moving
- * averages (minmax.h has the largest and smallest of a window). It must not know an algorithm or a
- * host.
+ * fixed.h - integer arithmetic that eBPF lacks: logarithm, power, roots, wide products, signed
+ * division, moving averages and random numbers (minmax.h has the largest and smallest of a window).
+ * It must not know an algorithm or a host.
  *
  * Loops have a constant number of steps, and arithmetic stands where a branch would, so that a
  * verifier follows one path. docs/reference/fixed-point.md has errors and costs.
@@ -107,6 +107,23 @@ CC_INLINE u32 cc_cbrt(u64 value)
 	return (u32)x;
 }
 
+/* floor(a * b / 2^shift) of a product that 64 bits may not hold. The result must fit 64 bits, and
+ * so must b * 2^shift. */
+CC_INLINE u64 cc_mul_shift(u64 a, u32 b, u32 shift)
+{
+	return (a >> shift) * b + ((a & ((1ull << shift) - 1)) * b >> shift);
+}
+
+/* floor(a * b / 2^shift), at most 2^32 - 1. */
+CC_INLINE u32 cc_mul_shift_u32(u64 a, u32 b, u32 shift)
+{
+	u64 high = (a >> shift) * b, low = (a & ((1ull << shift) - 1)) * b >> shift;
+
+	if (b && a >> shift >> 32)
+		return 0xffffffffu;
+	return (u32)cc_min_u64(high + low, 0xffffffffu);
+}
+
 /* a / b rounded towards 0, as C has it; 0 where b is 0. -2^63 / -1 gives -2^63. */
 CC_INLINE s64 cc_div_s64(s64 a, s64 b)
 {
@@ -127,6 +144,26 @@ CC_INLINE s32 cc_div_s32(s32 a, s32 b) { return (s32)cc_div_s64(a, b); }
 CC_INLINE u64 cc_ewma(u64 scaled, u64 sample, u32 shift)
 {
 	return scaled - (scaled >> shift) + sample;
+}
+
+/* The state of cc_random_below() from conn->seed. Seeds that differ in a bit give states that
+ * differ in half of theirs (the finalizer of MurmurHash3). Never 0, where xorshift would stay. */
+CC_INLINE u32 cc_random_init(u32 seed)
+{
+	seed ^= 0x9e3779b9u;
+	seed = (seed ^ seed >> 16) * 0x85ebca6bu;
+	seed = (seed ^ seed >> 13) * 0xc2b2ae35u;
+	seed ^= seed >> 16;
+	return seed ? seed : 1;
+}
+
+/* Uniform in [0, below): xorshift32 (Marsaglia, 2003), scaled as Linux get_random_u32_below(). */
+CC_INLINE u32 cc_random_below(u32 *random, u32 below)
+{
+	*random ^= *random << 13;
+	*random ^= *random >> 17;
+	*random ^= *random << 5;
+	return (u32)((u64)*random * below >> 32);
 }
 
 #endif

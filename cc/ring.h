@@ -84,7 +84,7 @@ CC_INLINE void cc_ring_push(struct cc_ring *ring, const struct cc_conn *conn)
 	u32 spacing = now.inflight / (CC_RING_SLOTS / 2);
 	u32 new_bytes = now.snd_nxt - newest->snd_nxt;
 
-	if (ring->count && new_bytes && new_bytes <= spacing * conn->mss_bytes &&
+	if (ring->count && new_bytes && new_bytes <= (u64)spacing * conn->mss_bytes &&
 	    cc_ring_is_near(newest, &now, spacing)) {
 		newest->bursts++;
 		return;

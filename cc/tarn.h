@@ -78,7 +78,7 @@ CC_INLINE void tarn_leap(struct tarn *s, const struct tarn_params *p)
 			ratio = CC_ONE;
 		ratio =
 		    (CC_ONE * (u64)(CC_ONE - p->leap_gain) + ratio * p->leap_gain) >> CC_GAIN_SHIFT;
-		s->window = (u32)cc_min_u64(s->window * ratio >> CC_GAIN_SHIFT, 1u << 31);
+		s->window = (u32)cc_min_u64(s->window * ratio >> CC_GAIN_SHIFT, TARN_MOST_WINDOW);
 	}
 	s->sums.rtt_us = s->sums.window = s->sums.wanted = 0;
 	s->sums.rounds = 0;
@@ -141,7 +141,7 @@ CC_INLINE void tarn_step(struct tarn *s, const struct tarn_params *p, const stru
 		if (is_held)
 			s->calm = 0;
 		else
-			s->window = (u32)cc_min_u64(s->window + step, 1u << 31);
+			tarn_grow(s, step);
 	}
 	if (is_held)
 		s->window = cc_min_u32(s->window, s->held_window);
@@ -174,7 +174,7 @@ CC_INLINE void tarn_judge_loss(struct tarn *s, const struct tarn_params *p,
 		s->held_window = s->window;
 		s->has_cut = 1;
 		s->hold_until_us =
-		    conn->now_us + TARN_HOLD_US + tarn_random_below(s, TARN_HOLD_US / 2 + 1);
+		    conn->now_us + TARN_HOLD_US + cc_random_below(&s->random, TARN_HOLD_US / 2 + 1);
 		s->calm = 0;
 		s->settling = 2;
 	}
@@ -185,21 +185,21 @@ CC_INLINE void tarn_judge_loss(struct tarn *s, const struct tarn_params *p,
  * as long as the queue. What the slot delivered is what the path now carries. */
 CC_INLINE void tarn_watch_fall(struct tarn *s, const struct cc_conn *conn)
 {
-	u32 min_rtt_us = tarn_min_rtt(s), standing_us, carried;
+	u32 min_rtt_us = tarn_min_rtt(s), standing_us;
 	u64 took_us = conn->now_us - s->slot.begin_us;
-	u64 delivered = conn->delivered - s->slot.delivered;
+	u64 carried = conn->delivered - s->slot.delivered;
 
 	if (took_us < min_rtt_us || s->slot.min_rtt_us == TARN_NONE)
 		return;
 	standing_us = cc_min_u32(s->slot.min_rtt_us, s->slot_rtt_us);
-	carried = (u32)((delivered << CC_GAIN_SHIFT) * min_rtt_us / cc_max_u64(took_us, 1));
+	carried = tarn_packets(carried) * (u64)min_rtt_us / cc_max_u64(took_us, 1);
 	s->slot_rtt_us = s->slot.min_rtt_us;
 	tarn_begin_stretch(&s->slot, conn);
 	if (s->phase != CC_PHASE_CRUISE || s->is_probing ||
 	    cc_before(conn->delivered, s->fell_until) || standing_us < min_rtt_us + min_rtt_us / 2)
 		return;
 	if (s->window > (carried + s->wanted) / 2 * 3) {
-		s->window = carried + s->wanted;
+		s->window = (u32)carried + s->wanted;
 		s->calm = 0;
 		s->fell_until = conn->delivered + conn->inflight;
 	}
@@ -229,7 +229,7 @@ CC_INLINE void tarn_startup(struct tarn *s, const struct cc_conn *conn, u32 acke
 	}
 	if (round_start) {
 		if (s->window_lost >= 6 &&
-		    s->window_lost * 50 > s->window_lost + s->window_delivered) {
+		    s->window_lost * 50ull > s->window_lost + s->window_delivered) {
 			s->window = cc_min_u32(s->window, tarn_bdp(s, s->rate));
 			tarn_leave_startup(s, min_rtt_us);
 			return;
@@ -237,14 +237,14 @@ CC_INLINE void tarn_startup(struct tarn *s, const struct cc_conn *conn, u32 acke
 		s->window_lost = s->window_delivered = 0;
 	}
 	if (conn->is_cwnd_limited)
-		s->window += acked * CC_ONE;
+		tarn_grow(s, tarn_packets(acked));
 }
 
 /* Below a packet a round trip the pacing decides. */
 CC_INLINE void tarn_bound_window(struct tarn *s)
 {
 	s->window = cc_max_u32(s->window, s->restore_window ? CC_ONE : CC_ONE / 4);
-	s->window = cc_min_u32(s->window, 1u << 31);
+	s->window = cc_min_u32(s->window, TARN_MOST_WINDOW);
 }
 
 CC_INLINE void tarn_cut_for_drain(struct tarn *s, const struct tarn_params *p, u32 rtt_us)
@@ -326,16 +326,17 @@ CC_INLINE void tarn_apply(struct tarn *s, const struct cc_conn *conn, struct cc_
 {
 	u32 gain = s->phase == CC_PHASE_STARTUP ? TARN_STARTUP_GAIN : TARN_PACING_GAIN;
 	u32 rtt_us = tarn_pacing_rtt_us(s, conn);
+	u64 rate;
 
 	tarn_bound_window(s);
 	ctl->cwnd = cc_min_u32(cc_max_u32(s->window >> CC_GAIN_SHIFT, 2), conn->cwnd_clamp);
 	if (s->window < 2 * CC_ONE)
 		gain = CC_ONE;
-	if (rtt_us)
-		ctl->pacing_rate_Bps =
-		    ((u64)s->window * conn->mss_bytes / rtt_us * CC_USEC_PER_SEC >> CC_GAIN_SHIFT) *
-			gain >>
-		    CC_GAIN_SHIFT;
+	if (rtt_us) {
+		/* 10^6 / 2^10 is 15625 / 16; the product fits 64 bits. */
+		rate = ((u64)s->window * gain >> CC_GAIN_SHIFT) * conn->mss_bytes * 15625;
+		ctl->pacing_rate_Bps = cc_max_u64((rate >> 4) / rtt_us, 1);
+	}
 	s->mss_bytes = conn->mss_bytes;
 }
 
@@ -344,7 +345,7 @@ CC_INLINE void tarn_init(struct tarn *s, const struct tarn_params *p, const stru
 {
 	(void)p;
 	s->phase = CC_PHASE_STARTUP;
-	s->window = ctl->cwnd * CC_ONE;
+	s->window = tarn_packets(ctl->cwnd);
 	/* The handshake's RTT is of short packets, and of whole ms where timestamps measured it. */
 	s->min_rtt_us[0] = s->min_rtt_us[1] = TARN_NONE;
 	s->low_us = s->probe_rtt_us = s->held_window = s->slot_rtt_us = TARN_NONE;
@@ -365,7 +366,7 @@ CC_INLINE void tarn_init(struct tarn *s, const struct tarn_params *p, const stru
 /* After a timeout: slow start to what the window was. */
 CC_INLINE void tarn_restore(struct tarn *s, u32 acked)
 {
-	s->window += acked * CC_ONE;
+	tarn_grow(s, tarn_packets(acked));
 	if (s->window >= s->restore_window) {
 		s->window = cc_max_u32(s->restore_window, CC_ONE);
 		s->restore_window = 0;
@@ -440,13 +441,14 @@ CC_INLINE void tarn_on_timeout(struct tarn *s)
 	}
 	s->restore_window =
 	    s->restore_window ? s->restore_window / 2 : tarn_scale(s->window, TARN_AFTER_TIMEOUT);
+	s->restore_window = cc_max_u32(s->restore_window, 1);
 	s->window = CC_ONE;
 	s->calm = 0;
 	s->settling = 2;
 	s->is_recovering = 0;
 	s->cubic.epoch_start = 0;
 	if (s->phase == CC_PHASE_AVOIDANCE && !s->cubic.last_max_cwnd)
-		s->cubic.last_max_cwnd = s->restore_window >> CC_GAIN_SHIFT;
+		s->cubic.last_max_cwnd = cc_max_u32(s->restore_window >> CC_GAIN_SHIFT, 1);
 	if (s->phase == CC_PHASE_STARTUP)
 		s->phase = CC_PHASE_CRUISE;
 }

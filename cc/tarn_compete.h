@@ -130,8 +130,10 @@ CC_INLINE void tarn_cubic_lost(struct tarn *s, const struct cc_conn *conn)
 	struct cubic_params params = tarn_cubic_params();
 	struct cc_ctl ctl = {0};
 
-	ctl.cwnd = s->window >> CC_GAIN_SHIFT;
+	ctl.cwnd = cc_max_u32(s->window >> CC_GAIN_SHIFT, 1);
 	cubic_reduce(&s->cubic, &params, &ctl);
+	/* CUBIC halves a window of one packet to 0, which says that there was no loss yet. */
+	s->cubic.last_max_cwnd = cc_max_u32(s->cubic.last_max_cwnd, 1);
 	s->window = tarn_scale(s->window, params.beta);
 	s->is_recovering = 1;
 	s->recovery_point = conn->delivered + conn->inflight;
@@ -144,7 +146,7 @@ CC_INLINE void tarn_reclaim(struct tarn *s, const struct cc_conn *conn, u32 acke
 	u64 rate = cc_max_u32(s->max_rate[0], s->max_rate[1]);
 	u64 before = rate * conn->srtt_us >> (TARN_RATE_SHIFT - CC_GAIN_SHIFT);
 
-	s->window += (u32)((u64)acked * CC_ONE / (s->window < before ? 1 : 4));
+	tarn_grow(s, (u64)acked * CC_ONE / (s->window < before ? 1 : 4));
 }
 
 CC_INLINE void tarn_cubic_ack(struct tarn *s, const struct cc_conn *conn, u32 acked)
@@ -159,7 +161,7 @@ CC_INLINE void tarn_cubic_ack(struct tarn *s, const struct cc_conn *conn, u32 ac
 	}
 	s->cubic.delay_min_us = tarn_min_rtt(s);
 	cubic_update(&s->cubic, &params, conn, cc_max_u32(s->window >> CC_GAIN_SHIFT, 1), acked);
-	s->window += (u32)((u64)acked * CC_ONE / cc_max_u32(s->cubic.cnt, 1));
+	tarn_grow(s, (u64)acked * CC_ONE / cc_max_u32(s->cubic.cnt, 1));
 }
 
 #endif

@@ -14,6 +14,8 @@
 #include "tarn_params.h"
 
 #define TARN_RATE_SHIFT 20
+#define TARN_MOST_WINDOW (1u << 31)
+#define TARN_MOST_WANTED (1u << 30) /* three times that fit 32 bits */
 
 /* What the ACKs of a stretch of time say. */
 struct tarn_stretch {
@@ -92,7 +94,21 @@ struct tarn {
 	u8 settling;  /* rounds whose losses are of before a cut */
 };
 
-CC_INLINE u32 tarn_scale(u32 value, u32 gain) { return (u32)((u64)value * gain >> CC_GAIN_SHIFT); }
+CC_INLINE u32 tarn_scale(u32 value, u32 gain)
+{
+	return cc_mul_shift_u32(value, gain, CC_GAIN_SHIFT);
+}
+
+/* Packets in the unit of windows, and no more than a window may have. */
+CC_INLINE u32 tarn_packets(u64 packets)
+{
+	return (u32)cc_min_u64(packets * CC_ONE, TARN_MOST_WINDOW);
+}
+
+CC_INLINE void tarn_grow(struct tarn *s, u64 more)
+{
+	s->window = (u32)cc_min_u64(s->window + more, TARN_MOST_WINDOW);
+}
 
 CC_INLINE u32 tarn_min_rtt(const struct tarn *s)
 {
@@ -136,16 +152,7 @@ CC_INLINE u32 tarn_own_queue(const struct tarn *s)
 /* What a rate keeps in the path without a queue. */
 CC_INLINE u32 tarn_bdp(const struct tarn *s, u32 rate)
 {
-	return (u32)((u64)rate * tarn_min_rtt(s) >> (TARN_RATE_SHIFT - CC_GAIN_SHIFT));
-}
-
-/* xorshift32, scaled as Linux get_random_u32_below(). */
-CC_INLINE u32 tarn_random_below(struct tarn *s, u32 below)
-{
-	s->random ^= s->random << 13;
-	s->random ^= s->random >> 17;
-	s->random ^= s->random << 5;
-	return (u32)((u64)s->random * below >> 32);
+	return cc_mul_shift_u32(rate, tarn_min_rtt(s), TARN_RATE_SHIFT - CC_GAIN_SHIFT);
 }
 
 CC_INLINE void tarn_begin_stretch(struct tarn_stretch *stretch, const struct cc_conn *conn)
@@ -304,10 +311,11 @@ CC_INLINE void tarn_update_wanted(struct tarn *s, const struct tarn_params *p)
 	u32 standing_us = cc_max_u32(s->standing_us, 1);
 	u32 queue_us = cc_min_u32(tarn_queue_us(s, s->standing_us), s->jitter_us);
 	u32 jitter_us = s->jitter_us + (s->jitter_us - queue_us) / TARN_MARGIN;
-	u64 per_ms = (u64)s->window * CC_USEC_PER_MSEC / standing_us;
+	u64 square = (u64)s->window * CC_USEC_PER_MSEC * p->area / standing_us;
+	u64 wanted = cc_max_u32(cc_sqrt(cc_min_u64(square, 1ull << 41)), CC_ONE);
 
-	s->wanted = cc_max_u32(cc_sqrt(cc_min_u64(per_ms * p->area, 1ull << 41)), CC_ONE);
-	s->wanted += (u32)((u64)s->window * jitter_us / standing_us);
+	wanted += (u64)s->window * jitter_us / standing_us;
+	s->wanted = (u32)cc_min_u64(wanted, TARN_MOST_WANTED);
 }
 
 CC_INLINE void tarn_update_rate(struct tarn *s, const struct cc_conn *conn)

@@ -25,7 +25,10 @@ FUNCTIONS = {
     "cc_cbrt": (U32, [(U64, "u64")]),
     "cc_div_s64": (S64, [(S64, "s64"), (S64, "s64")]),
     "cc_div_s32": (S32, [(S32, "s32"), (S32, "s32")]),
+    "cc_mul_shift": (U64, [(U64, "u64"), (U32, "u32"), (U32, "u32")]),
+    "cc_mul_shift_u32": (U32, [(U64, "u64"), (U32, "u32"), (U32, "u32")]),
     "cc_ewma": (U64, [(U64, "u64"), (U64, "u64"), (U32, "u32")]),
+    "cc_random_init": (U32, [(U32, "u32")]),
 }
 _C = {U32: "u32", S32: "s32", U64: "u64", S64: "s64"}
 
@@ -134,3 +137,31 @@ def test_an_average_stays_among_its_samples_and_reaches_a_constant(
     for _ in range(60 << shift if shift < 5 else 0):
         scaled = fixed("cc_ewma", scaled, 12345, shift)
     assert shift >= 5 or scaled >> shift == 12345
+
+
+@given(u64, st.integers(0, 2**32 - 1), st.integers(0, 40))
+@example(2**64 - 1, 2**23, 40)
+@example(2**48, 2**32 - 1, 10)
+def test_a_wide_product_is_exact_and_the_narrow_one_stops_at_its_end(
+    fixed: Callable[..., int], a: int, b: int, shift: int
+) -> None:
+    exact = a * b >> shift
+    if b << shift < 2**64:
+        assert fixed("cc_mul_shift_u32", a, b, shift) == min(exact, 2**32 - 1)
+        if exact < 2**64:
+            assert fixed("cc_mul_shift", a, b, shift) == exact
+
+
+def test_seeds_that_differ_in_a_bit_give_states_that_differ_in_half_of_theirs(
+    fixed: Callable[..., int],
+) -> None:
+    seeds = [*range(300), 0x9E3779B9, 2**32 - 1]
+    states = [fixed("cc_random_init", seed) for seed in seeds]
+    assert len(set(states)) >= len(seeds) - 1
+    assert 0 not in states
+    flips = [
+        (fixed("cc_random_init", seed) ^ fixed("cc_random_init", seed ^ 1 << bit)).bit_count()
+        for seed in range(64)
+        for bit in range(32)
+    ]
+    assert 15 < sum(flips) / len(flips) < 17

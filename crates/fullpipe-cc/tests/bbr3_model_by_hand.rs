@@ -24,8 +24,8 @@ fn bdp(bw: u64, rtt_us: u64, gain: u32) -> u32 {
     volume.div_ceil(1 << 24) as u32
 }
 
-/// `max(rate, 1ULL)`: what a bandwidth of 0 is shown as.
-const NO_RATE: u64 = 1;
+/// What a bandwidth of 0 is shown as: none.
+const NO_RATE: u64 = 0;
 
 fn max_bw(hand: &Hand) -> u64 {
     hand.cc.info().max_bw_bytes_per_s

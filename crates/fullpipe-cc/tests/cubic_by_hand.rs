@@ -602,3 +602,20 @@ fn the_constants_are_linuxs() {
         assert_eq!(calls::stored("cubic", name), stored, "{name}");
     }
 }
+
+#[test]
+fn the_steepest_function_is_exact_for_minutes() {
+    // scale = 1024 is C = 10: from 256 s on scale * 10 * t^3 has more than 64 bits.
+    for seconds in [60, 255, 257, 300, 1_000] {
+        let steepest = [PURE, ("hystart", 0), ("scale", 1024)];
+        let mut cubic = Caller::with("cubic", 1000, &steepest);
+        cubic.event(EventKind::Ssthresh, 0, 0);
+        (cubic.ctl.cwnd, cubic.ctl.ssthresh) = (1 << 23, 2);
+        cubic.ack(1);
+        cubic.wait_us(seconds * 1_000_000);
+        let cube = u128::from((seconds - 1) << 10).pow(3) * 10_240 >> 40;
+        let aim = ((1 << 23) + cube).min(u128::from(INFINITE)) as u32;
+        let most = expected_per(1 << 23, aim);
+        assert!(packets_per_growth(&mut cubic) <= most, "{seconds} s");
+    }
+}
