@@ -6,7 +6,9 @@
  *
  * The draft lets the window fall at once and then with every ACK. Here the host's recovery (PRR)
  * leads to ssthresh, which follows the draft's formula; both end at the same window. The draft's
- * first jump to twice the initial window, where the host paces, is left out.
+ * first jump to twice the initial window, where the host paces, is left out. CUBIC's W_max stays
+ * the window at the loss, as after any other: -02 says nothing of it, and its editor's branch
+ * cubic-wmax (28 August 2026), twice cwnd / beta, is in no revision yet.
  */
 #ifndef FULLPIPE_CC_START_RAPID_H
 #define FULLPIPE_CC_START_RAPID_H
@@ -16,9 +18,10 @@
 #define RAPID_GROWTH 2u            /* packets for each acknowledged */
 #define RAPID_TOLERANCE_US 4000u   /* + 4 ms */
 #define RAPID_TOLERANCE_DIVISOR 10 /* x 1.10 */
-/* K = 11/18: silence = loss = beta + K (1 - beta), ack = K (1 - beta). */
-#define RAPID_K_NUMERATOR 11u
-#define RAPID_K_DENOMINATOR 18u
+/* Section 3.3.1, K = 2/3: silence = loss = beta + K (1 - beta), ack = K (1 - beta). */
+#define RAPID_K_NUMERATOR 2u
+#define RAPID_K_DENOMINATOR 3u
+#define RAPID_MOST_GROWTH 3u /* of a round trip: what the window may exceed the path by */
 
 struct cc_rapid {
 	u64 half_start_us; /* of the newer half of the window of rtt_floor */
@@ -70,8 +73,8 @@ CC_INLINE u32 rapid_window(const struct cc_rapid *s, const struct cc_conn *conn,
 	u32 lost = cc_min_u32(conn->lost - s->lost, s->flight);
 	u32 delivered = cc_min_u32(conn->delivered - s->delivered, s->flight - lost);
 	u64 cut = (u64)ack * delivered + (u64)silence * lost;
-	/* ... not below cwnd (silence - ack / 3 - 2 silence / 3) */
-	u32 most = (ack + 2 * silence) / 3;
+	/* Section 3.3: not below cwnd * beta / 3. */
+	u32 most = silence - beta / RAPID_MOST_GROWTH;
 
 	cut = cc_min_u64(cut, (u64)s->cwnd * most);
 	return cc_max_u32((u32)(((u64)s->cwnd * silence - cut) >> CC_GAIN_SHIFT), min_ssthresh);

@@ -373,14 +373,14 @@ fn rapid_start_ends_its_recovery_at_beta_of_what_the_path_held_where_two_thirds_
 
 #[test]
 fn what_was_lost_before_its_recovery_is_none_of_rapid_starts() {
-    // Draft section 3.3: with nothing delivered or lost yet, silence = 29/36 of the window are left.
+    // Draft section 3.3: with nothing delivered or lost yet, silence = 5/6 of the window are left.
     let mut flow = Caller::with("reno", 3600, &[RAPID]);
     flow.conn.packets_out = 3600;
     flow.conn.lost = 1000;
     ack(&mut flow, 0, 50_000, false);
     flow.event(EventKind::Ssthresh, 0, 0);
     assert!(
-        flow.ctl.ssthresh.abs_diff(2900) <= 10,
+        flow.ctl.ssthresh.abs_diff(3000) <= 10,
         "{}",
         flow.ctl.ssthresh
     );
@@ -391,8 +391,8 @@ proptest! {
     fn rapid_starts_recovery_follows_the_drafts_factors(
         cwnd in 30u32..100_000, lost in 0.0f64..1.0, delivered in 0.0f64..1.0,
     ) {
-        // silence = loss = beta + K (1 - beta), ack = K (1 - beta), K = 11/18; beta = 0.5.
-        let (silence, of_ack) = (29.0 / 36.0, 11.0 / 36.0);
+        // silence = loss = beta + K (1 - beta), ack = K (1 - beta), K = 2/3; beta = 0.5.
+        let (silence, of_ack) = (5.0 / 6.0, 1.0 / 3.0);
         let lost = (lost * f64::from(cwnd)) as u32;
         let delivered = (delivered * f64::from(cwnd - lost)) as u32;
         let mut flow = rapid("reno", cwnd, 512);
@@ -401,7 +401,7 @@ proptest! {
         ack(&mut flow, delivered, 50_000, false);
         let window = f64::from(cwnd);
         let cut = of_ack * f64::from(delivered) + silence * f64::from(lost);
-        let least = window * (silence - of_ack / 3.0 - 2.0 / 3.0 * silence);
+        let least = window * 0.5 / 3.0;
         let expected = (window * silence - cut).max(least);
         let found = f64::from(flow.ctl.ssthresh);
         prop_assert!((found - expected).abs() < 2.0 + 0.005 * window, "{found}, {expected}");
