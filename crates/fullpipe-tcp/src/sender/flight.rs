@@ -331,10 +331,10 @@ impl Flight {
         Some(self.board.oldest()).filter(|&number| number != NIL)
     }
 
-    /// The next one in that order.
+    /// The last one in that order that was sent before transmission `order`, which never falls.
     #[inline]
-    pub(super) fn after(&self, number: u32) -> Option<u32> {
-        Some(self.board.after(number)).filter(|&number| number != NIL)
+    pub(super) fn newest_before(&mut self, order: u32) -> Option<u32> {
+        Some(self.board.newest_before(order)).filter(|&number| number != NIL)
     }
 }
 

@@ -84,6 +84,8 @@ pub(super) struct Scoreboard {
     bursts: VecDeque<SentBurst>,
     head: u32,
     tail: u32,
+    /// The newest packet of that order which [`Self::newest_before`] has passed, or `NIL`.
+    passed: u32,
     transmissions: u32,
     /// One past the last packet that has a record of its own.
     own_end: u32,
@@ -96,6 +98,7 @@ impl Scoreboard {
             bursts: VecDeque::new(),
             head: NIL,
             tail: NIL,
+            passed: NIL,
             transmissions: 0,
             own_end: 0,
         }
@@ -232,10 +235,20 @@ impl Scoreboard {
         self.head
     }
 
-    /// The next one in that order.
+    /// The last one in that order that was sent before transmission `order`, which never falls. Each call
+    /// goes on where the one before ended, so that all together pass each transmission once.
     #[inline]
-    pub(super) fn after(&self, number: u32) -> u32 {
-        self.own(number).next
+    pub(super) fn newest_before(&mut self, order: u32) -> u32 {
+        loop {
+            let next = match self.passed {
+                NIL => self.head,
+                passed => self.own(passed).next,
+            };
+            if next == NIL || !is_later(order, self.own(next).order) {
+                return self.passed;
+            }
+            self.passed = next;
+        }
     }
 
     /// A burst is sent for the first time; `sent` is its first packet's record without `order`.
@@ -321,6 +334,9 @@ impl Scoreboard {
         }
         record.flags &= !LISTED;
         let (prev, next) = (record.prev, record.next);
+        if self.passed == number {
+            self.passed = prev;
+        }
         if prev == NIL {
             self.head = next;
         } else {
@@ -337,4 +353,50 @@ impl Scoreboard {
 /// Whether transmission `a` came after `b`.
 pub(super) fn is_later(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_packet_before_a_transmission_is_the_one_that_a_walk_of_all_finds() {
+        let mut random = 88_172_645_463_325_252_u64;
+        let mut below = move |end: u32| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % u64::from(end)) as u32
+        };
+        for _ in 0..50 {
+            let mut board = Scoreboard::new();
+            let (mut sent, mut delivered) = (0, 0);
+            for _ in 0..200 {
+                match below(6) {
+                    0 => {
+                        board.sent_first(sent, 2, Sent::first_of(2, 0, 0, 0));
+                        sent += 2;
+                        board.split_bursts(0);
+                    }
+                    1 if sent > 0 => board.sent_again(below(sent), Sent::default()),
+                    2 if sent > 0 => board.unlink(below(sent)),
+                    3 if sent > 0 => {
+                        let number = below(sent);
+                        board.unlink(number);
+                        board.get_mut(number).flags |= TIMED_OUT;
+                    }
+                    4 => board.restore_timed_out(0, sent),
+                    _ => delivered += below(board.transmissions - delivered + 1),
+                }
+                let is_before = |number: &u32| {
+                    let record = board.own(*number);
+                    record.flags & LISTED != 0 && record.order < delivered
+                };
+                let newest = (0..sent)
+                    .filter(is_before)
+                    .max_by_key(|&number| board.own(number).order);
+                assert_eq!(board.newest_before(delivered), newest.unwrap_or(NIL));
+            }
+        }
+    }
 }

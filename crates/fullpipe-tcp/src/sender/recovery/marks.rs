@@ -25,24 +25,27 @@ impl Recovery {
     }
 
     /// Marks lost packets (tcp_rack_detect_loss()); returns how long until the last pending one is lost.
+    /// Linux walks all packets that are older than the newest delivered one. They are in the order of
+    /// transmission, so the lost ones come first, and the last of the others waits longest.
     fn mark_lost(&mut self, context: &mut impl Context, flight: &mut Flight) -> Option<u64> {
         flight.split_bursts();
         let window_us = self.reorder_window_us(context.rtt(), flight.sacked());
         let now_ns = context.now_ns();
-        let mut longest_us = None;
-        let mut oldest = flight.oldest();
-        while let Some(number) = oldest {
-            oldest = flight.after(number);
+        while let Some(number) = flight.oldest() {
             match self.rack.judge(flight.record(number), now_ns, window_us) {
-                Verdict::TooNew => break,
+                Verdict::TooNew => return None,
                 Verdict::Lost => {
                     self.mark_packet_lost(context, flight, number);
                     flight.unlink(number);
                 }
-                Verdict::WaitUs(wait_us) => longest_us = longest_us.max(Some(wait_us)),
+                Verdict::WaitUs(_) => break,
             }
         }
-        longest_us
+        let last = flight.newest_before(self.rack.newest())?;
+        match self.rack.judge(flight.record(last), now_ns, window_us) {
+            Verdict::WaitUs(wait_us) => Some(wait_us),
+            Verdict::TooNew | Verdict::Lost => None,
+        }
     }
 
     /// tcp_rack_reo_wnd(): without reordering so far, three packets SACKed above a hole suffice.

@@ -56,6 +56,11 @@ impl Rack {
         std::mem::take(&mut self.is_due)
     }
 
+    /// The newest transmission that was delivered.
+    pub(super) fn newest(&self) -> u32 {
+        self.newest
+    }
+
     /// RTT of the packet delivered last.
     pub(super) fn rtt_us(&self) -> u64 {
         self.rtt_us
