@@ -15,10 +15,14 @@ import pytest
 from scipy import stats
 
 from experiment_entries import SMALL, MadeStore, claims, entry_of
+from fullpipe.base.errors import UserError
+from fullpipe.expr.language import ExpressionError, parse, source
 from fullpipe.experiments import judge
 from fullpipe.experiments.check_conditions import averages, conditions_of, partners, touched
+from fullpipe.experiments.claims_page import why
 from fullpipe.experiments.results import RESAMPLES, Results, collect, widening
 from fullpipe.experiments.values import (
+    NotRunError,
     Point,
     Table,
     UntestableError,
@@ -27,8 +31,7 @@ from fullpipe.experiments.values import (
     single,
     thresholds,
 )
-from fullpipe.experiments.verdicts import ConditionVerdict, Verdict, commands
-from fullpipe.expr.language import ExpressionError, parse, source
+from fullpipe.experiments.verdicts import ConditionVerdict, Status, Verdict, commands, outcome
 
 
 def table(**metrics: Sequence[float]) -> Table:
@@ -96,7 +99,7 @@ def test_what_is_missing_is_untestable_where_it_is_used() -> None:
             evaluate(text, full)
     gone = Table(full.points, full.metrics, full.numbers, full.beside, frozenset({1, 3}))
     assert evaluate("y[rtt == 10]", gone).data.tolist() == [[1, 1]]
-    with pytest.raises(UntestableError, match=r"not run: 1 of 2 cells \(rate 2, rtt 20\)"):
+    with pytest.raises(NotRunError, match=r"^1 of 2 cells \(rate 2, rtt 20\)"):
         evaluate("y[rate == 2]", gone)
 
 
@@ -279,7 +282,7 @@ def entry_claims() -> Any:
 
 
 def condition(held_: bool | None, *cells: int, grade: Any = "simulator") -> ConditionVerdict:
-    return ConditionVerdict(f"cell {cells}", held_, True, cells, grade)
+    return ConditionVerdict(f"cell {cells}", held_, cells, grade)
 
 
 def test_further_runs_go_to_open_cells_of_an_uncertain_claim() -> None:
@@ -297,6 +300,72 @@ def test_cells_that_fail_are_those_of_the_simulator_alone() -> None:
         condition(None, 3), condition(True, 4), condition(False, 5, grade="paper"),
     ])  # fmt: skip
     assert found.failing == {0, 1}
+
+
+#: Conditions that hold, fail, are open, and of the failing those on firm evidence -> the outcome.
+OUTCOMES: dict[tuple[int, int, int, int], Status] = {
+    (4, 0, 0, 0): "reproduced",
+    (3, 0, 1, 0): "uncertain",
+    (0, 0, 4, 0): "uncertain",
+    # An open condition is no failure: one of two fails, and the other may hold.
+    (0, 1, 1, 1): "uncertain",
+    (0, 1, 3, 1): "uncertain",
+    (0, 2, 2, 2): "uncertain",
+    (1, 1, 0, 1): "partly",
+    (3, 1, 0, 0): "partly",
+    (1, 3, 4, 3): "partly",
+    (1, 1, 6, 0): "partly",
+    # More than half fail, whatever the others do.
+    (0, 1, 0, 1): "contradicted",
+    (0, 2, 1, 2): "contradicted",
+    (1, 3, 1, 3): "contradicted",
+    (1, 2, 0, 2): "contradicted",
+    (0, 1, 0, 0): "differs",
+    (0, 3, 1, 2): "differs",
+    (0, 4, 0, 2): "differs",
+    (2, 3, 0, 2): "differs",
+}
+
+
+@pytest.mark.parametrize("counted", OUTCOMES)
+def test_an_outcome_follows_from_what_holds_fails_and_is_open(
+    counted: tuple[int, int, int, int],
+) -> None:
+    assert outcome(*counted) == OUTCOMES[counted]
+
+
+def test_all_conditions_must_hold_together() -> None:
+    assert outcome(3, 0, 0, 0, conjunction=False) == "uncertain"
+    # What fails or holds in part stays so.
+    assert outcome(1, 2, 0, 2, conjunction=False) == "contradicted"
+    assert outcome(2, 1, 0, 1, conjunction=False) == "partly"
+
+
+def test_a_failure_is_unexplained_where_the_entry_tells_what_was_tried(tmp_path: Path) -> None:
+    text = claims("all(share < 5)", "all(share > 5)")
+    for claim in ("c0", "c1"):
+        text = text.replace(
+            f'id = "{claim}"',
+            f'id = "{claim}"\nunexplained = {{ setup = "The same.", tried = ['
+            '{ cause = "Jitter", effect = "none" }, { cause = "Bursts", effect = "+3 %" }] }',
+        )
+    entry = entry_of(tmp_path, text)
+    store = MadeStore(tmp_path, lambda _plan, _text: 10.0)
+    fails, holds = judge(entry, store, repetitions=3, with_kernel=False).verdicts
+    assert (fails.status, holds.status) == ("unexplained", "reproduced")
+    assert why(fails) == "Set-up: The same. Tried: Jitter: none Bursts: +3 %"
+    one = text.replace(', { cause = "Bursts", effect = "+3 %" }', "")
+    with pytest.raises(UserError, match="tried"):
+        entry_of(tmp_path, one)
+
+
+def test_a_contradiction_says_what_would_have_to_be_true(tmp_path: Path) -> None:
+    text = claims("all(share < 5)", "all(share > 5)")
+    for claim in ("c0", "c1"):
+        text = text.replace(f'id = "{claim}"', f'id = "{claim}"\nright_if = "shares are small."')
+    store = MadeStore(tmp_path, lambda _plan, _text: 10.0)
+    fails, holds = judge(entry_of(tmp_path, text), store, repetitions=3).verdicts
+    assert why(fails) == "The paper is right if shares are small." and why(holds) == ""
 
 
 def test_a_verdict_names_six_cells_at_most() -> None:

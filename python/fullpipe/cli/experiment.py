@@ -114,7 +114,8 @@ _DEFAULT = Chosen()
 
 _COLOURS = {
     "reproduced": "green", "partly": "yellow", "contradicted": "red", "differs": "magenta",
-    "uncertain": "yellow", "not testable here": "yellow",
+    "unexplained": "magenta", "uncertain": "yellow", "not run": "yellow",
+    "not testable here": "yellow",
 }  # fmt: skip
 
 

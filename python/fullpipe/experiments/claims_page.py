@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fullpipe.experiments.verdict_chart import text_chart
-from fullpipe.experiments.verdicts import GRADES, STATUSES, EntryVerdicts, Grade, Status, Verdict
+from fullpipe.experiments.verdicts import (
+    GRADES,
+    STATUSES,
+    WITHOUT_RUNS,
+    EntryVerdicts,
+    Grade,
+    Status,
+    Verdict,
+)
 
 _HEAD = """# {heading}
 
@@ -24,10 +32,12 @@ that others measured need `--observed FILE.csv` with both commands.
 [experiments.md](../reference/experiments.md#verdicts) says how verdicts are made. The unit of
 repetition is the run; the intervals are 95 % over runs.
 
-**Outcomes.** *Reproduced*: holds in every cell. *Partly*: fails in at most half of the cells, which
-are listed. *Contradicted*: fails in more than half. *Differs*: as contradicted, but only in the
-simulator, in cells that were not compared with a kernel. *Uncertain*: the runs allow both outcomes.
-Values without an interval have fewer than three runs.
+**Outcomes.** *Reproduced*: holds in every cell. *Partly*: holds in some cells and fails
+in at most half, which are listed. *Contradicted*: fails in more than half. *Differs*: as
+contradicted, but only in the simulator, in cells that were not compared with a kernel.
+*Unexplained*: as these, over the paper's own set-up, and no cause that was tried accounts for the
+difference. *Uncertain*: the runs allow both outcomes. A cell in which they do is no failure. Values
+without an interval have fewer than three runs.
 
 **Charts.** `o` the measured value, `[==]` its interval, `┃` the threshold of the claim, `x` the
 paper's value.
@@ -178,7 +188,7 @@ def _section(one: EntryVerdicts) -> list[str]:
 
 def _row(verdict: Verdict) -> str:
     claim = verdict.claim
-    words = [verdict.where, verdict.reason, _why(verdict), claim.note]
+    words = [verdict.where, verdict.reason, why(verdict), claim.note]
     said = " ".join(word for word in words if word)
     mark = verdict.word if verdict.status == "reproduced" else f"**{verdict.word}**"
     about = "" if claim.about == "paper" else f" *({_ABOUT[claim.about]})*"
@@ -195,9 +205,18 @@ def _row(verdict: Verdict) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _why(verdict: Verdict) -> str:
-    fails = verdict.status in ("contradicted", "differs", "partly", "uncertain")
-    return verdict.claim.explanation if fails else ""
+def why(verdict: Verdict) -> str:
+    """Why a claim does not hold, and what would have to be true for the paper to be right."""
+    claim = verdict.claim
+    if verdict.status in ("reproduced", *WITHOUT_RUNS):
+        return ""
+    words = [claim.explanation]
+    if verdict.status == "unexplained" and claim.unexplained is not None:
+        words.append(f"Set-up: {claim.unexplained.setup} Tried:")
+        words += [f"{one.cause}: {one.effect}" for one in claim.unexplained.tried]
+    if verdict.status in ("contradicted", "differs") and claim.right_if:
+        words.append(f"The paper is right if {claim.right_if}")
+    return " ".join(word for word in words if word)
 
 
 _ABOUT = {"simulator": "our target", "arithmetic": "the paper's own numbers"}

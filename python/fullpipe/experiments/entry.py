@@ -104,6 +104,21 @@ class Plot(_Section):
     title: str = ""
 
 
+class Tried(_Section):
+    """A cause that was tried for a number that is not understood."""
+
+    cause: Sentence
+    effect: Sentence = Field(description="what it changed, measured")
+
+
+class Unexplained(_Section):
+    """Why a claim that fails contradicts nothing yet: the paper's own set-up gives another number,
+    and no cause that was tried accounts for it."""
+
+    setup: Sentence = Field(description="in what the cells are the paper's own set-up")
+    tried: list[Tried] = Field(min_length=2, description="causes with their measured effects")
+
+
 class Claim(_Section):
     """One checkable sentence."""
 
@@ -119,6 +134,12 @@ class Claim(_Section):
     unit: str = ""
     needs: str = Field("", description="what is missing to test it here")
     explanation: str = Field("", description="why it is contradicted; shown only then")
+    right_if: str = Field(
+        "",
+        description="a sentence: what would have to be true for the paper to be right. Pages of a "
+        "paper ask for it where a claim is contradicted or differs",
+    )
+    unexplained: Unexplained | None = Field(None, description="makes a contradiction *unexplained*")
     held_out: bool = Field(
         False, description="not looked at before all entries were final; counted by itself too"
     )
@@ -128,6 +149,8 @@ class Claim(_Section):
     def _consistent(self) -> Claim:
         if (self.check is None) == (not self.needs):
             raise ValueError("check: give either check or needs (what is missing)")
+        if self.unexplained is not None and (self.check is None or self.about == "arithmetic"):
+            raise ValueError("unexplained: only of a claim with a check on runs")
         return self
 
 

@@ -27,7 +27,9 @@ MOST_PACKETS = 1e6
 #: Work of each process, in CPU seconds, before the next confirmations are chosen.
 _BATCH_S = 60.0
 #: Statuses of claims that fail in some cells -> rank; lower ranks are confirmed first.
-_FAILED: Mapping[Status, int] = {"contradicted": 0, "differs": 1, "partly": 1}
+_FAILED: Mapping[Status, int] = {
+    "contradicted": 0, "differs": 1, "unexplained": 1, "partly": 1,
+}  # fmt: skip
 _Update = Callable[[Progress], None]
 
 

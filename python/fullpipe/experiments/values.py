@@ -28,6 +28,10 @@ class UntestableError(Exception):
     """The expression uses values that are missing; the message names them."""
 
 
+class NotRunError(UntestableError):
+    """The expression uses cells without runs."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A cell, and the engine where engines are compared."""
@@ -135,9 +139,7 @@ class Cells(Evaluator[Value]):
         gone = self.table.missing.intersection(value.cells or ())
         if gone:
             first = self.table.points[min(gone)].label
-            raise UntestableError(
-                f"not run: {len(gone)} of {len(value.cells or ())} cells ({first})"
-            )
+            raise NotRunError(f"{len(gone)} of {len(value.cells or ())} cells ({first})")
         if value.data.dtype.kind == "f" and np.isnan(value.data).any():
             raise UntestableError(f"nothing to measure in some cells of {source(node)}")
         return value

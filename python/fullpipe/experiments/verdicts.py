@@ -1,8 +1,8 @@
 """Verdicts: whether the runs in the store bear out each claim.
 
 A check splits into conditions, mostly one for each cell (`check_conditions`). A condition holds if
-it does in 97.5 % of the resamples, fails if it does in at most 2.5 %, and is open otherwise. This
-module must not run anything.
+it does in 97.5 % of the resamples, fails if it does in at most 2.5 %, and is open otherwise, which
+is no failure (`outcome`). This module must not run anything.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from fullpipe.experiments.results import LEAST_RUNS, RESAMPLES, Results, collect
 from fullpipe.experiments.run_store import Store
 from fullpipe.experiments.values import (
     Array,
+    NotRunError,
     UntestableError,
     Value,
     evaluate,
@@ -41,11 +42,21 @@ from fullpipe.experiments.values import (
 from fullpipe.expr.language import ExpressionError, parse, source
 
 Status = Literal[
-    "reproduced", "partly", "contradicted", "differs", "uncertain", "not testable here"
+    "reproduced",
+    "partly",
+    "contradicted",
+    "differs",
+    "unexplained",
+    "uncertain",
+    "not run",
+    "not testable here",
 ]
 STATUSES: tuple[Status, ...] = (
-    "reproduced", "partly", "contradicted", "differs", "uncertain", "not testable here",
+    "reproduced", "partly", "contradicted", "differs", "unexplained", "uncertain", "not run",
+    "not testable here",
 )  # fmt: skip
+#: Verdicts that rest on no run.
+WITHOUT_RUNS: tuple[Status, ...] = ("not run", "not testable here")
 Grade = Literal["paper", "kernel", "simulator", "beyond", ""]
 #: The evidence behind a verdict, the strongest first.
 GRADES: dict[Grade, str] = {
@@ -60,13 +71,12 @@ SURE = 0.975
 
 @dataclass(frozen=True)
 class ConditionVerdict:
-    """Whether one condition of a check holds: `held` is None if the runs allow both, `likely` is
-    the answer of the cells' values alone. `cells`: the points that it uses; `grade`: the weakest
-    evidence among them; `whole`: it is about all of them together."""
+    """Whether one condition of a check holds: `held` is None if the runs allow both. `cells`: the
+    points that it uses; `grade`: the weakest evidence among them; `whole`: it is about all of them
+    together."""
 
     label: str
     held: bool | None
-    likely: bool
     cells: tuple[int, ...]
     grade: Grade
     whole: bool = False
@@ -124,7 +134,7 @@ class Verdict:
     @property
     def where(self) -> str:
         """In how many cells the claim holds and in which it does not; empty for one cell."""
-        if len(self.conditions) < 2 or self.status in ("reproduced", "not testable here"):
+        if len(self.conditions) < 2 or self.status in ("reproduced", *WITHOUT_RUNS):
             return ""
         kind = "conditions" if any(one.whole for one in self.conditions) else "cells"
         holds = sum(one.held is True for one in self.conditions)
@@ -221,7 +231,8 @@ def _verdict(claim: Claim, results: Results, kernel: _KernelRuns | None) -> Verd
         verdict = _judged(claim, check, results)
         return verdict if kernel is None else _with_kernel(verdict, check, results, kernel)
     except UntestableError as error:
-        return _untestable(claim, results, str(error))
+        status: Status = "not run" if isinstance(error, NotRunError) else "not testable here"
+        return _untestable(claim, results, str(error), status)
     except ExpressionError as error:
         raise UserError(f"{results.entry.source}: claim {claim.id}: {error}") from None
 
@@ -234,7 +245,7 @@ def _judged(claim: Claim, check: ast.expr, results: Results) -> Verdict:
     value, low, high = _measured(node, results, runs[0] >= LEAST_RUNS)
     paper = _as_published(node, results)
     printed = claim.published or ("" if paper is None else f"{paper:.4g}")
-    status = _outcome(conditions, support)
+    status = _of_claim(claim, conditions, support)
     return Verdict(
         claim, results.engine if used else "", status, "", source(node) if node else "", value, low,
         high, runs, support, printed, _number(claim) if paper is None else paper,
@@ -254,14 +265,13 @@ def _conditions(
         support = float(np.all(np.broadcast_arrays(*drawn), axis=0).mean())
     found = []
     for index, condition in enumerate(conditions):
-        likely = bool(condition.holds[0])
-        held: bool | None = likely
+        held: bool | None = bool(condition.holds[0])
         if drawn:
             share = float(drawn[index].mean())
             held = True if share >= SURE else False if share <= 1 - SURE else None
         cells, whole = condition.cells, condition.whole is not None
         grade = _rests_on(claim, results, cells)
-        found.append(ConditionVerdict(condition.label, held, likely, cells, grade, whole))
+        found.append(ConditionVerdict(condition.label, held, cells, grade, whole))
     return tuple(found), support
 
 
@@ -283,18 +293,32 @@ def _rests_on(claim: Claim, results: Results, cells: Sequence[int]) -> Grade:
     return "beyond" if any(results.beyond(cell) for cell in cells) else "simulator"
 
 
-def _outcome(conditions: Sequence[ConditionVerdict], support: float | None) -> Status:
-    """The outcome of a claim from its conditions. If some fail: partly if at most half of them are
-    likely to, else contradicted; cells in no region of the map give differs instead."""
-    if any(one.held is False for one in conditions):
-        fails = [one for one in conditions if not one.likely]
-        if 2 * len(fails) <= len(conditions):
-            return "partly"
-        firm = [one for one in fails if one.grade != "beyond"]
-        sure = any(one.held is False for one in firm)
-        return "contradicted" if sure and 2 * len(firm) > len(conditions) else "differs"
-    open_ = any(one.held is None for one in conditions)
-    return "uncertain" if open_ or (support is not None and support < SURE) else "reproduced"
+def _of_claim(
+    claim: Claim, conditions: Sequence[ConditionVerdict], support: float | None
+) -> Status:
+    """The outcome of a claim. What fails is unexplained where the entry says so and why."""
+    counted = [one.held for one in conditions]
+    firm = sum(one.held is False and one.grade != "beyond" for one in conditions)
+    conjunction = support is None or support >= SURE
+    found = outcome(
+        counted.count(True), counted.count(False), counted.count(None), firm, conjunction
+    )
+    failed = found in ("contradicted", "differs")
+    return "unexplained" if failed and claim.unexplained is not None else found
+
+
+def outcome(holds: int, fails: int, open_: int, firm: int, conjunction: bool = True) -> Status:
+    """The outcome of so many conditions that hold, fail and are open. `firm`: those of the failing
+    that do not rest on the simulator beyond what was compared with kernels; `conjunction`: all
+    conditions hold together in enough of the resamples."""
+    conditions = holds + fails + open_
+    if 2 * firm > conditions:
+        return "contradicted"
+    if 2 * fails > conditions:
+        return "differs"
+    if fails and holds:
+        return "partly"
+    return "uncertain" if fails or open_ or not conjunction else "reproduced"
 
 
 def _grade(conditions: Sequence[ConditionVerdict], status: Status) -> Grade:
@@ -303,7 +327,7 @@ def _grade(conditions: Sequence[ConditionVerdict], status: Status) -> Grade:
     order = list(GRADES)
     found = sorted(order.index(one.grade) for one in conditions)
     if status == "contradicted":
-        found = sorted(order.index(one.grade) for one in conditions if not one.likely)
+        found = sorted(order.index(one.grade) for one in conditions if one.held is False)
         found = found[: len(conditions) // 2 + 1]
     return order[found[-1]] if found else ""
 
@@ -345,7 +369,7 @@ def _with_kernel(
         for one, there in zip(verdict.conditions, answers, strict=True)
     )
     failed = any(one.held is False for one in verdict.conditions)
-    status = _outcome(conditions, None if failed else verdict.support)
+    status = _of_claim(claim, conditions, None if failed else verdict.support)
     return replace(
         verdict,
         status=status,
@@ -378,8 +402,9 @@ def _told(
     return "" if value is None else f"virtual machine{extent}{few}: {value:.4g}"
 
 
-def _untestable(claim: Claim, results: Results, reason: str) -> Verdict:
-    status: Status = "not testable here"
+def _untestable(
+    claim: Claim, results: Results, reason: str, status: Status = "not testable here"
+) -> Verdict:
     return Verdict(claim, results.engine, status, reason, published=claim.published)
 
 

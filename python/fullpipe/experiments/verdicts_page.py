@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from fullpipe import __version__
 from fullpipe.base.templates import environment
-from fullpipe.experiments.claims_page import KINDS, counts, papers, rests, title
+from fullpipe.experiments.claims_page import KINDS, counts, papers, rests, title, why
 from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.figures import figures
 from fullpipe.experiments.results import RESAMPLES, Results
@@ -31,6 +31,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
     """The page's text. `catalogue`: the folder that its commands name, None for the shipped one."""
     templates = environment("fullpipe.experiments", "fullpipe.plots")
     templates.filters["prose"] = _prose
+    templates.filters["why"] = why
     templates.filters["chart"] = lambda verdict: Markup(svg_chart(verdict))
     return templates.get_template("verdicts_page.html").render(
         version=__version__,
@@ -44,7 +45,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
             (one.results.entry, verdict)
             for one in judged
             for verdict in one.verdicts
-            if verdict.status in ("contradicted", "partly", "differs")
+            if verdict.status in ("contradicted", "partly", "differs", "unexplained")
             and verdict.claim.about != "simulator"
         ],
     )
