@@ -19,7 +19,7 @@ Usage, from the checkout:
 
     bench_agreement.py measure vm|sim FILE [--entry TOML] [--cells AXIS=VALUE,... ...] [--draw N]
         [--seeds 10] [--seconds S] [--exact] [--kernel 7.3] [--machine uml]
-    bench_agreement.py compare SIM VM [--markdown]
+    bench_agreement.py compare SIM VM [--csv FILE]
 
 `measure` adds one line of JSON a run to FILE, which is of one build, and leaves out what it has.
 """
@@ -27,6 +27,7 @@ Usage, from the checkout:
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import random
 import sys
@@ -193,8 +194,9 @@ def compare(options: argparse.Namespace) -> None:
     if not tests:
         sys.exit(f"{options.sim}, {options.vm}: no cell has two runs or more in both")
     out = [bool(one) for one in rejected([test.found.p for test in tests], RATE)]
-    show = _markdown if options.markdown else _lines_of_tests
-    show(tests, out)
+    _lines_of_tests(tests, out)
+    if options.csv:
+        _write_csv(options.csv, tests, out)
     cells = {test.cell for test in tests}
     apart = {test.cell for test, is_out in zip(tests, out, strict=True) if is_out}
     differ = {t.cell for t, is_out in zip(tests, out, strict=True) if is_out and t.is_large}
@@ -227,20 +229,24 @@ def _lines_of_tests(tests: Sequence[Test], out: Sequence[bool]) -> None:
         )
 
 
-def _markdown(tests: Sequence[Test], out: Sequence[bool]) -> None:
-    """A line a cell; what was rejected is bold."""
+def _write_csv(file: Path, tests: Sequence[Test], out: Sequence[bool]) -> None:
+    """A line a cell: runs; means, standard deviations and the verdict of each metric."""
     metrics = list(dict.fromkeys(test.metric for test in tests))
-    print("| cell | runs | " + " | ".join(metrics) + " |")
-    print("|---|---|" + "---|" * len(metrics))
-    cells: dict[str, dict[str, str]] = defaultdict(dict)
+    numbers = ("sim", "sim_sd", "vm", "vm_sd", "test")
+    cells: dict[str, dict[str, str | int]] = defaultdict(dict)
     for test, is_out in zip(tests, out, strict=True):
-        mark = "**" if is_out and test.is_large else "*" if is_out else ""
-        text = f"{_mean_sd(test.sim)} / {_mean_sd(test.vm)}"
-        cells[test.cell][test.metric] = f"{mark}{text}{mark}"
-        cells[test.cell]["runs"] = f"{len(test.sim)} / {len(test.vm)}"
-    for cell, found in cells.items():
-        words = [found.get(name, "") for name in ("runs", *metrics)]
-        print(f"| {_short(cell)} | {' | '.join(words)} |")
+        line = cells[test.cell]
+        line |= {"cell": _short(test.cell), "runs_sim": len(test.sim), "runs_vm": len(test.vm)}
+        for engine, values in (("sim", test.sim), ("vm", test.vm)):
+            line[f"{test.metric}_{engine}"] = f"{values.mean():.3f}"
+            line[f"{test.metric}_{engine}_sd"] = f"{values.std(ddof=1):.3f}"
+        line[f"{test.metric}_test"] = _verdict(test, is_out)
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        columns = [f"{metric}_{number}" for metric in metrics for number in numbers]
+        head = ["cell", "runs_sim", "runs_vm", *columns]
+        writer = csv.DictWriter(stream, head, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(cells.values())
 
 
 def _short(label: str) -> str:
@@ -285,7 +291,7 @@ def main() -> None:
     verb = verbs.add_parser("compare")
     verb.add_argument("sim", type=Path)
     verb.add_argument("vm", type=Path)
-    verb.add_argument("--markdown", action="store_true")
+    verb.add_argument("--csv", type=Path, metavar="FILE", help="writes a line a cell")
     verb.set_defaults(do=compare)
     options = parser.parse_args()
     options.do(options)

@@ -14,7 +14,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.experiments import Store, Verdict, judge, run_entries
 from fullpipe.experiments.adaptive_runs import run_until_decided
 from fullpipe.experiments.claims_page import claims_page
-from fullpipe.experiments.engine_comparison import comparison_page
+from fullpipe.experiments.engine_comparison import comparison_cells, comparison_page
 from fullpipe.experiments.results import widening
 from fullpipe.experiments.run_store import StoredRun
 from fullpipe.experiments.verdict_chart import svg_chart, text_chart
@@ -249,7 +249,11 @@ def test_engines_are_compared_cell_by_cell(tmp_path: Path) -> None:
     page = comparison_page(found)
     assert "3 of 4 cells have run on both engines" in page
     assert "| all | 3 | 0.015, 0.015 | 0.020, 0.020 |" in page
-    assert "| 2 | 10 | 2 / 1 | 0.215 / 0.230 | 2.000 / 2.020 |  |" in page
+    assert "[both.csv](both.csv)" in page
+    head, *rows = comparison_cells(found).splitlines()
+    assert head == "rate,rtt,runs_sim,runs_vm,share_sim,share_vm,goodput_sim,goodput_vm,problems"
+    assert len(rows) == 3
+    assert "2,10,2,1,0.215,0.230,2.000,2.020," in rows
 
 
 def test_nothing_is_written_before_both_engines_ran(tmp_path: Path) -> None:

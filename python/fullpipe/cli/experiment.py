@@ -407,12 +407,14 @@ def _write_cells(found: list[Results], table: bool, csv: Path | None, parquet: P
 def _write_comparison(found: EntryVerdicts, catalogue: Path | None) -> None:
     """Writes the comparison of engines, once there are runs on both."""
     from fullpipe.experiments.catalogue import default_folder
-    from fullpipe.experiments.engine_comparison import comparison_page
+    from fullpipe.experiments.engine_comparison import comparison_cells, comparison_page
 
     text = comparison_page(found)
     if text:
-        folder = (catalogue or default_folder()).resolve().parent
-        _write(folder / found.results.entry.comparison_file, text)
+        page = (catalogue or default_folder()).resolve().parent
+        page /= found.results.entry.comparison_file
+        _write(page, text)
+        _write(page.with_suffix(".csv"), comparison_cells(found))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,11 +1,14 @@
-"""The comparison of two engines, cell by cell, as a Markdown page.
+"""The comparison of two engines: a Markdown page of differences, and every cell as CSV.
 
 Equal results give equal bytes.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -48,8 +51,26 @@ def comparison_page(found: EntryVerdicts) -> str:
     lines += _summary(results, pairs)
     for name in results.entry.metric:
         lines += _worst(results, pairs, name)
-    lines += _all(results, pairs)
+    cells_file = Path(results.entry.comparison_file).with_suffix(".csv").name
+    lines += ["## All cells", "", f"[{cells_file}]({cells_file}) has a row for each cell."]
     return "\n".join(lines) + "\n"
+
+
+def comparison_cells(found: EntryVerdicts) -> str:
+    """The cells that both engines ran, as CSV: axes, runs and each metric on both, problems."""
+    results = found.results
+    engines = results.entry.engines[:2]
+    axes = [name for name in results.entry.axes if name != "engine"]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    measured = [
+        f"{name}_{engine}" for name in ("runs", *results.entry.metric) for engine in engines
+    ]
+    writer.writerow([*axes, *measured, "problems"])
+    for pair in pairs_of(results):
+        values = [f"{value:.3f}" for name in results.entry.metric for value in pair.values[name]]
+        writer.writerow([*pair.axes.values(), *pair.runs, *values, "; ".join(pair.problems)])
+    return text.getvalue()
 
 
 def pairs_of(results: Results) -> list[Pair]:
@@ -131,22 +152,6 @@ def _worst(results: Results, pairs: list[Pair], name: str) -> list[str]:
         a, b = pair.values[name]
         lines.append(f"| {cell} | {a:.3f} | {b:.3f} | {apart[index]:.3f} |")
     return [*lines, ""]
-
-
-def _all(results: Results, pairs: list[Pair]) -> list[str]:
-    one, other = results.entry.engines[:2]
-    names = list(results.entry.metric)
-    titles = [*pairs[0].axes, "runs", *(_title(results, name) for name in names), ""]
-    lines = [
-        "## All cells", "", f"Values of `{one}` / `{other}`.", "", f"| {' | '.join(titles)} |",
-        "|" + "---|" * len(pairs[0].axes) + "---:|" * (len(names) + 1) + "---|",
-    ]  # fmt: skip
-    for pair in pairs:
-        values = [f"{a:.3f} / {b:.3f}" for a, b in (pair.values[name] for name in names)]
-        runs = f"{pair.runs[0]} / {pair.runs[1]}"
-        marks = f"**{'; '.join(pair.problems)}**" if pair.problems else ""
-        lines.append("| " + " | ".join([*pair.axes.values(), runs, *values, marks]) + " |")
-    return lines
 
 
 def _apart(pairs: list[Pair], name: str) -> Floats:
