@@ -1,17 +1,19 @@
 """Tables of docs/evidence/quic.md: each congestion control of the QUIC stacks alone on 20 paths and
 beside TCP, CUBIC and NewReno beside TCP's of the same name, what timers change, what BBRs believe
-of a link that slows down, packets a CPU second. Needs `make quic`. Prints Markdown; `--jobs N` runs
-in N processes, `--stacks quiche` makes the columns of these stacks only, `--tables alone` these
-tables only.
+of a link that slows down, packets a CPU second. Needs `make quic`. Prints Markdown, and CSV of
+the flows alone; `--jobs N` runs in N processes, `--stacks quiche` makes the columns of these stacks
+only, `--tables alone` these tables only.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import statistics
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -168,29 +170,28 @@ def _shown(value: float, digits: int) -> str:
     return "–" if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def crossed(
-    values: dict[Any, Any], names: Sequence[str], ccs: Sequence[str], show: Callable[[Any], str]
-) -> None:
-    rows = [[name, *(show(values[name, cc]) for cc in ccs)] for name in names]
-    table(["path", *(f"`{cc}`" for cc in ccs)], rows)
-
-
 def print_alone(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
+    """Prints docs/evidence/cells/quic_alone.csv; without the paths that a stack refuses."""
+    print("### Alone\n")
     pairs = [(name, cc) for name in PATHS for cc in ccs]
-    values = dict(zip(pairs, pool.map(alone, pairs), strict=True))
-    for position, title in enumerate(("Utilisation, %", "Median queue, ms", "Lost, %")):
-        print(f"### {title}\n")
-        digits = (1, 1, 2)[position]
-        crossed(values, list(PATHS), ccs, lambda one, at=position, d=digits: _shown(one[at], d))
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(["path", "cc", "utilisation_percent", "queue_delay_p50_ms", "lost_percent"])
+    for (name, cc), found in zip(pairs, pool.map(alone, pairs), strict=True):
+        if not math.isnan(found[0]):
+            used, queue_ms, lost = found
+            writer.writerow([name, cc, f"{used:.1f}", _shown(queue_ms, 1), f"{lost:.2f}"])
+    print(flush=True)
 
 
 def print_shares(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:
-    triples = [(name, cc, other) for other in TCP for name in SHARED for cc in ccs]
-    shares = dict(zip(triples, pool.map(share, triples), strict=True))
-    for other in TCP:
-        print(f"### Share of a flow beside one of TCP's {other}, %\n")
-        values = {(name, cc): shares[name, cc, other] for name in SHARED for cc in ccs}
-        crossed(values, list(SHARED), ccs, lambda one: f"{one:.0f}")
+    print("### Share of a flow beside one of TCP's, %\n")
+    columns = [(name, other) for other in TCP for name in SHARED]
+    jobs = [(name, cc, other) for cc in ccs for name, other in columns]
+    shares = dict(zip(jobs, pool.map(share, jobs), strict=True))
+    rows = [
+        [f"`{cc}`", *(f"{shares[name, cc, other]:.0f}" for name, other in columns)] for cc in ccs
+    ]
+    table(["cc", *(f"`{other}`, {name}" for name, other in columns)], rows)
 
 
 def print_namesakes(pool: ProcessPoolExecutor, ccs: Sequence[str]) -> None:

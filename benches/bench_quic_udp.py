@@ -1,4 +1,4 @@
-"""Table "Over real UDP sockets" of docs/evidence/quic.md: the endpoints of quinn and noq in the
+"""Cells of "Over real UDP sockets" in docs/evidence/quic.md: the endpoints of quinn and noq in the
 simulator, and the same endpoints over UDP sockets of Linux in the virtual machine, on the same six
 paths. Needs `make build kernels quic`, QEMU, and the program of
 crates/fullpipe-quic/examples/udp.rs:
@@ -9,12 +9,13 @@ crates/fullpipe-quic/examples/udp.rs:
     .venv/bin/python benches/bench_quic_udp.py --results quic-udp.jsonl
 
 Engine `vm` builds the path of the plan; the program runs where curl and lighttpd run for pages.
-Each run is a line of `--results`; those that are there already are not repeated. Prints Markdown.
+Each run is a line of `--results`; those that are there already are not repeated. Prints CSV.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
 import re
@@ -40,6 +41,7 @@ PROGRAM = Path("target/quic/release/examples/udp")
 #: (crates/fullpipe-agent/src/flows/web.rs).
 _FOLDER, _SERVER = "/bpf", "/run/web/0.server"
 SECONDS = 20
+ENGINES = ("simulator", "udp")
 #: Booting the programs, and the silence after which the server ends.
 _MORE_SECONDS = 6
 _STREAM_MIB = 16
@@ -180,11 +182,11 @@ def _derived(seed: int, purpose: int, index: int) -> int:
 
 def difference(one: float, other: float) -> str:
     """How much the second is above the first, in %."""
-    return "–" if one == 0 else f"{100 * (other / one - 1):+.2f}"
+    return "" if one == 0 else f"{100 * (other / one - 1):.2f}"
 
 
 def row_of(name: str, cc: str, udp: Sequence[Figures]) -> list[str]:
-    """A row of the table. Of several seeds it has means and the standard error of a difference."""
+    """A row of the file. Of several seeds it has means and the standard error of a difference."""
     path, seeds = PATHS[name]
     drawn = range(1, 2 if len(seeds) == 1 else 1 + _SIMULATED_SEEDS)
     sim = [simulated(path, cc, seed) for seed in drawn]
@@ -192,16 +194,15 @@ def row_of(name: str, cc: str, udp: Sequence[Figures]) -> list[str]:
     def values(what: str) -> tuple[list[float], list[float]]:
         return [one[what] for one in sim], [one[what] for one in udp]
 
-    row = [name, f"`{cc}`"]
+    row = [name, cc]
     for what, unit, digits in (("bytes", SECONDS * 1e6 / 8, 3), ("sent", 1, 0), ("acks", 1, 0)):
         both = values(what)
         one, other = map(statistics.mean, both)
-        row += [f"{one / unit:,.{digits}f}", f"{other / unit:,.{digits}f}"]
+        row += [f"{one / unit:.{digits}f}", f"{other / unit:.{digits}f}", difference(one, other)]
         error = math.sqrt(sum(variance_of_mean(found) for found in both))
-        row.append(difference(one, other) + (f" ± {100 * error / one:.1f}" if error else ""))
-    row.append("{:,.0f}, {:,.0f}".format(*map(statistics.mean, values("lost"))))
-    established_ms = (statistics.mean(found) / 1000 for found in values("established_us"))
-    row.append("{:.1f}, {:.1f}".format(*established_ms))
+        row.append(f"{100 * error / one:.1f}" if error else "")
+    row += [f"{statistics.mean(found):.0f}" for found in values("lost")]
+    row += [f"{statistics.mean(found) / 1000:.1f}" for found in values("established_us")]
     return row
 
 
@@ -235,16 +236,16 @@ def main() -> None:
                 for problem in one["udp"]["problems"]:
                     print(f"{name}, {cc}, seed {seed}: {problem}", file=sys.stderr)
     head = ["path", "cc"]
-    for what in ("Mbit/s", "datagrams", "ACKs"):
-        head += [f"{what}, simulator", "UDP", "difference, %"]
-    head += ["lost", "established, ms"]
-    print(f"| {' | '.join(head)} |")
-    print(f"|{'---|' * len(head)}")
+    for what in ("mbps", "datagrams", "acks"):
+        head += [f"{what}_{of}" for of in (*ENGINES, "difference_percent", "difference_error")]
+    head += [f"{what}_{engine}" for what in ("lost", "established_ms") for engine in ENGINES]
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(head)
     for name in PATHS:
         for cc in CONTROLS:
             runs = [one["udp"] for one in found if (one["path"], one["cc"]) == (name, cc)]
             if runs:
-                print(f"| {' | '.join(row_of(name, cc, runs))} |")
+                writer.writerow(row_of(name, cc, runs))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""Writes the tables of docs/evidence/open_questions.md from the runs of experiments/questions.
+"""Writes the cells of docs/evidence/open_questions.md from the runs of experiments/questions.
 
     fullpipe experiment run --all --catalogue experiments/questions
     python scripts/questions.py
 
-What stands between `<!-- table NAME -->` and `<!-- end -->` is replaced: a row for each cell, means
-with Student's 95 % intervals over runs. The entries' figures go to docs/images/questions. Must run
-nothing itself.
+docs/evidence/cells/question_NAME.csv has a row for each cell of an entry: means over runs, and half
+of Student's 95 % intervals. The entries' figures go to docs/images/questions. Must run nothing
+itself.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
+import csv
 import sys
 from pathlib import Path
 
@@ -26,13 +26,14 @@ from fullpipe.experiments.run_store import Store, default_store
 
 ROOT = Path(__file__).parent.parent
 CATALOGUE = ROOT / "experiments" / "questions"
-PAGE = ROOT / "docs" / "evidence" / "open_questions.md"
+CELLS = ROOT / "docs" / "evidence" / "cells"
 FIGURES = ROOT / "docs" / "images" / "questions"
-_TABLE = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.S)
+#: Summed up in the page: 80 rows of drawn paths.
+WITHOUT_CELLS = ("ack_phase",)
 
 
 def main() -> int:
-    """Replaces all tables. Raises SystemExit where runs are missing."""
+    """Writes all files. Raises SystemExit where runs are missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=Path, help="default: the user's")
     given = parser.parse_args()
@@ -43,11 +44,8 @@ def main() -> int:
     for name, found in results.items():
         for figure in figures(found)[:1]:
             (FIGURES / f"{name}.svg").write_text(figure.svg, encoding="utf-8")
-    text = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(
-        _TABLE.sub(lambda found: f"{found[1]}{_table(results[found[2]])}{found[3]}", text),
-        encoding="utf-8",
-    )
+        if name not in WITHOUT_CELLS:
+            _write_cells(found, CELLS / f"question_{name}.csv")
     return 0
 
 
@@ -58,23 +56,20 @@ def _collected(entry: Entry, store: Store) -> Results:
     return results
 
 
-def _table(results: Results) -> str:
+def _write_cells(results: Results, file: Path) -> None:
     entry = results.entry
     axes = _shown_axes(entry, results)
-    heads = [
-        *axes,
-        *(
-            metric.title + (f", {metric.unit}" if metric.unit else "")
-            for metric in entry.metric.values()
-        ),
-    ]
     values = {name: results.values(name) for name in entry.metric}
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(axes)}{'---:|' * len(entry.metric)}"]
-    for place, point in enumerate(results.points):
-        cells = [str(point.axes[axis]) for axis in axes]
-        cells += [interval(np.asarray(values[name][place])) for name in entry.metric]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(
+            [*axes, *(f"{name}{end}" for name in entry.metric for end in ("", "_half"))]
+        )
+        for place, point in enumerate(results.points):
+            cells = [str(point.axes[axis]) for axis in axes]
+            for name in entry.metric:
+                cells += interval(np.asarray(values[name][place]))
+            writer.writerow(cells)
 
 
 def _shown_axes(entry: Entry, results: Results) -> list[str]:
@@ -82,16 +77,16 @@ def _shown_axes(entry: Entry, results: Results) -> list[str]:
     return [axis for axis in entry.axes if len({str(p.axes[axis]) for p in results.points}) > 1]
 
 
-def interval(values: np.ndarray) -> str:
+def interval(values: np.ndarray) -> tuple[str, str]:
     """Mean and half the width of its 95 % interval, in digits that the interval supports."""
     if not np.isfinite(values).all():
-        return "-"
+        return "", ""
     mean, spread = values.mean(), values.std(ddof=1) if len(values) > 1 else 0.0
     half = float(stats.t.ppf(0.975, len(values) - 1)) * spread / len(values) ** 0.5
     if half == 0:
-        return f"{mean:.3g}"
+        return f"{mean:.3g}", "0"
     digits = max(0, min(5, 1 - int(np.floor(np.log10(half)))))
-    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+    return f"{mean:.{digits}f}", f"{half:.{digits}f}"
 
 
 if __name__ == "__main__":
