@@ -1,6 +1,6 @@
 """How often does the gate of `fullpipe ci` ring for nothing, and which worsening does it find?
 
-    python benches/bench_gate.py [--pairs 400] [--pool 40] [--seeds 10] [--store DIR] [--markdown]
+    python benches/bench_gate.py [--pairs 400] [--pool 40] [--seeds 10] [--store DIR] [--csv FILE]
 
 The quick scorecard of four algorithms runs with many seeds. Each algorithm's seeds are then divided
 at random into two lots, again and again: two cards of equal algorithms, compared as `fullpipe ci`
@@ -13,8 +13,9 @@ same comparisons say how large it must be. Exit status 1 where the target is mis
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,9 +72,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10, help="seeds of each of a pair; 10")
     parser.add_argument("--jobs", type=int, help="processes; default: all cores")
     parser.add_argument("--store", type=Path, help="where runs are kept; the user's cache")
-    parser.add_argument(
-        "--markdown", action="store_true", help="the tables of docs/evidence/gate.md"
-    )
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="the worsening of each measure")
     given = parser.parse_args()
     store = Store(given.store or user_cache() / "scorecards", create=True)
     cards = {name: _card(name, store, given.pool, given.jobs) for name in (*EQUAL, CHANGED[1])}
@@ -149,9 +148,8 @@ def _text(tally: Tally, found: dict[str, int], given: argparse.Namespace) -> str
     for limit in (0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
         count = sum(need <= limit for need in needs.values())
         lines.append(f"| of {100 * limit:g} % | {count} of {len(needs)} |")
-    if given.markdown:
-        lines += ["", "| measure | smallest worsening found in 9 of 10 |", "|---|---:|"]
-        lines += [f"| {name} | {_percent(need)} |" for name, need in needs.items()]
+    if given.csv:
+        _write_csv(given.csv, needs)
     lines += [
         "",
         f"{CHANGED[1]} beside {CHANGED[0]}, {_CHANGED_PAIRS} comparisons: "
@@ -165,8 +163,13 @@ def _row(what: str, count: int, pairs: int, target: str) -> str:
     return f"| {what} | {count} of {pairs}, {share:.2g} % | {low:.2g} to {high:.2g} % | {target} |"
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if np.isfinite(share) else "-"
+def _write_csv(file: Path, needs: Mapping[str, float]) -> None:
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(["measure", "smallest_worsening_percent"])
+        for name, need in needs.items():
+            percent = f"{float(f'{100 * need:.2g}'):g}" if np.isfinite(need) else ""
+            writer.writerow([name, percent])
 
 
 if __name__ == "__main__":
