@@ -16,7 +16,6 @@ from scipy import stats
 
 from experiment_entries import SMALL, MadeStore, claims, entry_of
 from fullpipe.base.errors import UserError
-from fullpipe.expr.language import ExpressionError, parse, source
 from fullpipe.experiments import judge
 from fullpipe.experiments.check_conditions import averages, conditions_of, partners, touched
 from fullpipe.experiments.claims_page import why
@@ -32,6 +31,7 @@ from fullpipe.experiments.values import (
     thresholds,
 )
 from fullpipe.experiments.verdicts import ConditionVerdict, Status, Verdict, commands, outcome
+from fullpipe.expr.language import ExpressionError, parse, source
 
 
 def table(**metrics: Sequence[float]) -> Table:
