@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a command that builds a wheel or a source distribution while the package holds what both ship
-# beside what is compiled: the catalogue, the scorecard, and the sources of the algorithms.
+# beside what is compiled: the catalogue, the scorecard, the sources of the algorithms, the commit.
 #   scripts/with_sources.sh maturin build --release --out dist
 set -eu
 [ $# -gt 0 ] || {
@@ -10,10 +10,15 @@ set -eu
 cd "$(dirname "$0")/.."
 assets=python/fullpipe/assets
 sources="experiments flent_tests scorecard cc bpf module examples"
-remove() { for folder in $sources; do rm -rf "${assets:?}/$folder"; done; }
+remove() { for name in $sources commit; do rm -rf "${assets:?}/$name"; done; }
 trap remove EXIT
 mkdir -p "$assets"
 remove
 # shellcheck disable=SC2086 # a list of words
 cp -r $sources "$assets"
+# Recordings name it: two builds of a version differ in it.
+if commit=$(git rev-parse --verify --quiet HEAD); then
+	git diff --quiet HEAD -- || commit="$commit+changes"
+	echo "$commit" >"$assets/commit"
+fi
 "$@"

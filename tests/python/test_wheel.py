@@ -112,9 +112,8 @@ def test_the_source_distribution_holds_what_it_is_built_from_and_nothing_built()
     needed = {"pyproject.toml", "Cargo.toml", "Cargo.lock", "LICENSE-APACHE", "LICENSE-MIT",
               "README.md", "cc/cc.h", "cc/registry.h", "cc/LICENSE-BSD-3-Clause",
               "python/fullpipe/serve/page.js", "python/fullpipe/assets/cc/bbr3.h"}  # fmt: skip
-    # The agent is an asset, and stacks of QUIC are a module of their own.
-    apart = {"fullpipe-agent", "fullpipe-quic", "fullpipe-quic-cc"}
-    crates = {path.name for path in (ROOT / "crates").glob("*/")} - apart
+    needed |= {"Makefile", "REUSE.toml", "THIRD-PARTY-NOTICES.txt", "tests/python/test_wheel.py"}
+    crates = {path.name for path in (ROOT / "crates").glob("*/")}
     needed |= {f"crates/{name}/Cargo.toml" for name in crates}
     needed |= {f"python/fullpipe/assets/experiments/{path.name}"
                for path in (ROOT / "experiments").glob("*.toml")}  # fmt: skip
@@ -127,7 +126,10 @@ def test_a_run_and_its_report_need_nothing_else(installed: Installed) -> None:
     installed.run("run", "scenario.toml", "--out", str(out), "--no-report")
     installed.run("report", str(out), "--out", str(installed.folder / "page.html"))
     assert (installed.folder / "page.html").stat().st_size > 100_000
-    assert '"git_commit": null' in (out / "metadata.json").read_text()
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    assert f'"git_commit": "{commit}' in (out / "metadata.json").read_text()
 
 
 def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: Installed) -> None:

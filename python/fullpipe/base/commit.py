@@ -1,20 +1,24 @@
-"""The commit of the checkout that this package runs from."""
+"""The commit that this package was made from: a checkout's own, or what a wheel carries."""
 
 from __future__ import annotations
 
 import functools
 import subprocess
 
-from fullpipe.base.installed import checkout
+from fullpipe.base.installed import BUILT, checkout
+
+#: scripts/with_sources.sh writes it into wheels and source distributions.
+_FILE = BUILT / "commit"
 
 
 @functools.cache
 def git_commit() -> str | None:
-    """The commit; None outside a checkout (an installed package may lie inside another repository),
-    before the first commit, or without Git."""
+    """The commit, with "+changes" for a wheel of a changed checkout; None before the first commit,
+    or without Git in a checkout. An installed package may lie inside another repository, so only its
+    own file counts."""
     folder = checkout()
     if folder is None:
-        return None
+        return _FILE.read_text(encoding="utf-8").strip() or None if _FILE.is_file() else None
     # Git refuses another user's repository (sudo, containers) unless the command names it as safe.
     command = ["git", "-c", f"safe.directory={folder}", "-C", str(folder), "rev-parse", "-q",
                "--verify", "HEAD"]  # fmt: skip
