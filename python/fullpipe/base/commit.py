@@ -14,8 +14,8 @@ _FILE = BUILT / "commit"
 @functools.cache
 def git_commit() -> str | None:
     """The commit, with "+changes" for a wheel of a changed checkout; None before the first commit,
-    or without Git in a checkout. An installed package may lie inside another repository, so only its
-    own file counts."""
+    or without Git in a checkout. An installed package may lie inside another repository, so only
+    its own file counts."""
     folder = checkout()
     if folder is None:
         return _FILE.read_text(encoding="utf-8").strip() or None if _FILE.is_file() else None

@@ -308,6 +308,7 @@ impl Sender {
                 acked_sacked,
                 ..CcAck::default()
             });
+            self.cwnd_use.restamp(self.now_ns);
             if std::mem::take(&mut self.control.ctl_mut().enters_cwr) != 0 {
                 let (recovery, flight, mut surroundings) = self.parts();
                 recovery.enter_cwr(&mut surroundings, flight);

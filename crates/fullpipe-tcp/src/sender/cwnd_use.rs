@@ -37,7 +37,7 @@ impl CwndUse {
         }
     }
 
-    /// The window was set or judged anew: unused parts of it count from now on.
+    /// The window was set or judged anew (tcp_cong_avoid() for each ACK): unused parts of it count from now on.
     pub(super) fn restamp(&mut self, now_ns: u64) {
         self.stamp_ns = now_ns;
     }
@@ -181,6 +181,23 @@ mod tests {
         // The use is remembered, and the timeout begins again.
         assert_eq!(window.note_unused(2 * RTO - 1, 1, RTO, true, 100), None);
         assert_eq!(window.note_unused(2 * RTO, 1, RTO, true, 100), Some(60));
+    }
+
+    #[test]
+    fn what_was_used_before_the_window_was_full_does_not_count() {
+        // tcp_cwnd_validate() sets snd_cwnd_used to 0 for a sender that its window limits, and
+        // tcp_cwnd_restart() for one that was idle.
+        for limits in [
+            |window: &mut CwndUse| window.note_limited(RTO),
+            |window: &mut CwndUse| {
+                window.restart(RTO, 0, RTO, 100);
+            },
+        ] {
+            let mut window = cwnd_use(Kernel::default());
+            assert_eq!(window.note_unused(RTO - 1, 30, RTO, true, 100), None);
+            limits(&mut window);
+            assert_eq!(window.note_unused(2 * RTO, 12, RTO, true, 100), Some(56));
+        }
     }
 
     #[test]

@@ -30,13 +30,19 @@ impl Deliveries<'_> {
         let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
         if let (true, Some((duplicate, others))) = (ack.dsack, blocks.split_first()) {
             if self.take_dsack(duplicate, info) {
+                self.look_for_late_originals(duplicate, ack.next, info);
                 self.sack_duplicate(duplicate, ack.next, info);
             }
             blocks = others;
         }
         let seen = self.flight.seen_blocks();
         let next = self.flight.next();
-        for block in blocks {
+        // tcp_sacktag_write_queue() sorts them, so the last packet walked is the highest.
+        let mut ascending = [Block::default(); MAX_BLOCKS];
+        let ascending = &mut ascending[..blocks.len()];
+        ascending.copy_from_slice(blocks);
+        ascending.sort_unstable_by_key(|block| block.start);
+        for block in ascending.iter() {
             let mut number = block.start.max(self.flight.una());
             let end = block.end.min(next);
             while number < end {
@@ -64,6 +70,27 @@ impl Deliveries<'_> {
         counts
     }
 
+    /// tcp_sacktag_one() for a DSACK of packets that the same ACK acknowledges, up to `next`: one that is SACKed
+    /// was sent again because it came late. Such a block is valid while the episode may be undone
+    /// (tcp_is_sackblock_valid()).
+    #[inline(never)] // rare
+    fn look_for_late_originals(&self, duplicate: &Block, next: u32, info: &mut AckInfo) {
+        if !self.recovery.may_undo_before(duplicate.end) {
+            return;
+        }
+        for number in duplicate.start.max(self.flight.una())..duplicate.end.min(next) {
+            if self.is_late_original(number) {
+                info.note_reordered(number);
+            }
+        }
+    }
+
+    /// Whether a packet is SACKed and was sent again: of one that a DSACK reports the original came late.
+    fn is_late_original(&self, number: u32) -> bool {
+        let flags = self.flight.record(number).flags;
+        flags & (SACKED | EVER_RETRANS) == SACKED | EVER_RETRANS
+    }
+
     /// tcp_sacktag_one() for a DSACK beyond `next`: the packets are SACKed even if no block has named them,
     /// and one that is SACKed already was sent again because it came late.
     #[inline(never)] // rare
@@ -72,7 +99,7 @@ impl Deliveries<'_> {
         let end = duplicate.end.min(self.flight.next());
         while number < end {
             let flags = self.flight.record(number).flags;
-            if flags & (SACKED | EVER_RETRANS) == SACKED | EVER_RETRANS {
+            if self.is_late_original(number) {
                 info.note_reordered(number);
             }
             let following = self.sack_buffer(number, end, info);

@@ -80,6 +80,8 @@ impl Sender {
                 return;
             }
             self.send_burst(next, 1, false, out);
+            self.recovery.sent(1);
+            self.validate_cwnd(self.flight.inflight() >= self.control.cwnd());
             self.recovery.probe_sent(self.flight.next(), None);
         } else {
             let flags = self.flight.flags(next - 1);

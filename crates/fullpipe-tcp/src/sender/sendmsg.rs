@@ -21,10 +21,14 @@ impl Sender {
     #[inline(never)] // rare
     fn new_space(&mut self) {
         let ctl = self.control.ctl();
-        let has_grown = self.flight.inflight() < ctl.cwnd && {
+        let may_grow = self.flight.inflight() < ctl.cwnd;
+        let has_grown = may_grow && {
             let window = ctl.cwnd.max(self.recovery.dupthresh() + 1);
             self.queue.expand(window, ctl.sndbuf_factor)
         };
+        if may_grow {
+            self.cwnd_use.restamp(self.now_ns);
+        }
         let (next, una) = (self.flight.next(), self.flight.una());
         self.stream
             .set_ready(self.queue.wakes(next, una, has_grown));

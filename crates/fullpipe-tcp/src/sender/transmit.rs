@@ -354,7 +354,7 @@ impl Sender {
 
     /// tcp_cwnd_validate().
     #[inline]
-    fn validate_cwnd(&mut self, is_full: bool) {
+    pub(super) fn validate_cwnd(&mut self, is_full: bool) {
         let (una, next) = (self.flight.una(), self.flight.next());
         self.cwnd_use.sent(is_full, una, next);
         if self.control.owns_cwnd() {

@@ -216,3 +216,24 @@ fn a_loss_during_an_ecn_reduction_reduces_no_more_and_is_not_undone() {
     assert_eq!((script.undos(), script.ssthresh()), (1, Some(10)));
     assert!(script.cwnd() <= cwnd + 1, "{}", script.cwnd());
 }
+
+#[test]
+fn new_data_that_a_loss_probe_sends_count_as_sent() {
+    // tcp_write_xmit() adds them to prr_out whoever calls it. ssthresh is 5, prior_cwnd 10.
+    let mut script = Script::started(Setup {
+        ecn: Some(EcnFeedback::Latched),
+        ..Setup::default()
+    });
+    assert_eq!(script.at(40 * MS).gets(ack(1).marks(1)), "10"); // ceil(1 / 2) = 1
+    assert_eq!((script.fires().as_str(), script.state()), ("11", Cwr));
+    let probe_ns = script.now();
+    script.at(probe_ns + 40 * MS);
+    for (next, cwnd, sent) in [
+        (2, 10, ""),  // ceil(2 / 2) - 2 < 0, and 10 are in flight
+        (3, 9, ""),   // ceil(3 / 2) - 2 = 0
+        (5, 8, "12"), // ceil(5 / 2) - 2 = 1
+    ] {
+        assert_eq!(script.gets(ack(next)), sent, "{next}");
+        assert_eq!(script.cwnd(), cwnd, "{next}");
+    }
+}

@@ -2,7 +2,11 @@
 //! delivered, and its age is at least that one's RTT and the reordering window. The timer waits for
 //! TCP_TIMEOUT_MIN_US, 2 ms, more (tcp_rack_mark_lost()).
 
-use super::script::{ack, dsack, sack, Disorder, Open, Recovery, Script, Setup, MS, OWNER, US};
+use fullpipe_cc::EventKind;
+
+use super::script::{
+    ack, dsack, sack, Disorder, Open, Recovery, Script, Setup, MS, OWNER, US, WITNESS,
+};
 
 /// Packets that were sent at these times.
 fn sent_at(times_us: &[u64]) -> Script {
@@ -256,4 +260,50 @@ fn a_partial_ack_of_an_original_examines_nothing_while_retransmissions_are_in_fl
     let reply = sack(1, [(2, 8), (11, 12)]).echo(40 * MS);
     script.at(75 * MS).takes(reply);
     assert!(script.lost() > 2);
+}
+
+/// Two flights of five packets, at 0 and at 60 ms. Packet 6 and packet 1 are SACKed together.
+fn two_flights(blocks: [(u32, u32); 2]) -> (Script, String) {
+    let mut script = Script::new(Setup {
+        is_written: true,
+        ..Setup::default()
+    });
+    script.writes(5);
+    script.at(60 * MS).writes(5);
+    let sent = script.at(101 * MS).gets(sack(0, blocks).without_echo());
+    (script, sent)
+}
+
+#[test]
+fn the_rtt_of_sacked_packets_is_the_highest_ones_whatever_the_order_of_the_blocks() {
+    // tcp_sacktag_write_queue() sorts the blocks: packet 6 took 41 ms, so packets 0 and 2 to 4 are lost at 101 ms.
+    for blocks in [[(6, 7), (1, 2)], [(1, 2), (6, 7)]] {
+        let (script, sent) = two_flights(blocks);
+        assert_eq!((script.lost(), sent.as_str()), (4, "0r"), "{blocks:?}");
+        // tcp_ack_update_rtt() samples the first packet SACKed, 101 ms old: (7 * 40 + 101) / 8 ms.
+        assert_eq!(script.srtt_us(), 47_625, "{blocks:?}");
+        assert_eq!(script.min_rtt_us(), Some(40_000));
+    }
+}
+
+#[test]
+fn the_largest_distance_of_reordering_is_kept() {
+    // tcp_check_sack_reordering() raises tp->reordering only. Packet 1 comes after 5, then packet 4.
+    let mut script = Script::started(Setup {
+        cwnd: 20,
+        cc: WITNESS,
+        ..Setup::default()
+    });
+    script.at(40 * MS);
+    let seen = [
+        sack(0, [(5, 6)]),
+        sack(0, [(1, 2), (5, 6)]),
+        sack(0, [(4, 6), (1, 2)]),
+    ]
+    .map(|reply| {
+        script.gets(reply);
+        let told = script.told_events(EventKind::Ack);
+        told.last().expect("the ACK was reported").0.reordering
+    });
+    assert_eq!(seen, [3, 5, 5]);
 }

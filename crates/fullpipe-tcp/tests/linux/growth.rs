@@ -168,8 +168,9 @@ fn before_linux_6_1_a_window_limited_flight_could_count_as_not_limited() {
 }
 
 #[test]
-fn a_window_that_its_application_leaves_unused_shrinks_once_a_timeout() {
-    // RFC 2861 as tcp_cwnd_application_limited(): halfway to what was used, at least the initial window.
+fn a_window_that_its_application_leaves_unused_is_kept_while_acks_come() {
+    // tcp_cong_avoid() stamps snd_cwnd_stamp, so RFC 2861's decay (tcp_cwnd_application_limited()) waits for
+    // a timeout without an ACK that advances.
     let mut sender = sender(
         "reno",
         SenderConfig {
@@ -184,12 +185,9 @@ fn a_window_that_its_application_leaves_unused_shrinks_once_a_timeout() {
         now_ns += RTT;
     }
     assert_eq!(sender.cwnd(), 40);
-    let mut windows = Vec::new();
     for _ in 0..13 {
         sender.write(2);
-        windows.push(round(&mut sender, now_ns));
+        assert_eq!(round(&mut sender, now_ns), 40);
         now_ns += RTT;
     }
-    windows.dedup();
-    assert_eq!(windows, [40, 25, 17]);
 }

@@ -109,6 +109,23 @@ fn a_dsack_of_a_packet_that_was_sacked_already_shows_reordering() {
 }
 
 #[test]
+fn a_dsack_of_a_packet_that_the_same_ack_acknowledges_shows_reordering() {
+    // tcp_sacktag_write_queue() skips blocks below the snd_una of before the ACK only. Packet 1 was sent again
+    // and its original SACKed late; then one ACK fills the hole below and reports the duplicate.
+    let mut sender = with_cwnd(20);
+    sends(&mut sender, START);
+    sender.on_ack(START + RTT, &sack(0, START, &[(2, 8)]));
+    let again = numbers(&sends(&mut sender, START + RTT));
+    assert_eq!(again[..2], [0, 1]);
+    let next = 1 + again.iter().max().unwrap().max(&19);
+    sender.on_ack(START + RTT + MS, &sack(0, START, &[(1, 8)]));
+    sender.on_ack(START + 2 * RTT, &dsack(8, START + RTT, (1, 2)));
+    sender.on_ack(START + 2 * RTT, &ack(next, START + RTT));
+    sends(&mut sender, START + 2 * RTT);
+    assert_eq!(losses_below(&mut sender, 4, START + 3 * RTT), 0);
+}
+
+#[test]
 fn an_ack_that_others_overtook_by_two_milliseconds_is_dropped() {
     // PAWS: tcp_paws_discard(), tcp_disordered_ack(). An ACK's timestamp counts milliseconds.
     let inflight = |late_ns: u64| {

@@ -230,6 +230,11 @@ impl Recovery {
         true
     }
 
+    /// Whether packets just before `end` belong to an episode that may be undone.
+    pub(super) fn may_undo_before(&self, end: u32) -> bool {
+        self.undo.covers(end)
+    }
+
     /// New data or retransmissions are sent.
     #[inline(always)]
     pub(super) fn sent(&mut self, packets: u32) {

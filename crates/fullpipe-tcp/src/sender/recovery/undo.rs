@@ -39,6 +39,11 @@ impl Undo {
         self.marker.is_some()
     }
 
+    /// Whether packets just before `end` are of the episode, and it can be undone.
+    pub(super) fn covers(&self, end: u32) -> bool {
+        self.marker.is_some_and(|marker| end > marker)
+    }
+
     /// What an undo will restore; 0: nothing.
     pub(super) fn set_ssthresh(&mut self, ssthresh: u32) {
         self.prior_ssthresh = ssthresh;
@@ -69,7 +74,7 @@ impl Undo {
 
     /// Packets up to `end` that were sent again arrived twice (tcp_check_dsack()).
     pub(super) fn retransmission_was_needless(&mut self, end: u32, packets: u32) {
-        if self.marker.is_some_and(|marker| end > marker) && self.unreported > 0 {
+        if self.covers(end) && self.unreported > 0 {
             self.unreported = (self.unreported - packets as i32).max(0);
         }
     }
