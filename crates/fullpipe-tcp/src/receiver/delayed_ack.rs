@@ -8,7 +8,8 @@ const NS_PER_MS: u64 = 1_000_000;
 pub(super) const ATO_MIN_NS: u64 = 40 * NS_PER_MS;
 /// Linux TCP_DELACK_MAX.
 const DELACK_MAX_NS: u64 = 200 * NS_PER_MS;
-const MAX_QUICKACKS: u32 = 16;
+/// Linux TCP_MAX_QUICKACKS.
+pub(super) const MAX_QUICKACKS: u32 = 16;
 /// Retransmission timeout before any sample (RFC 6298); Linux's least deviation is a fifth of it.
 const FIRST_TIMEOUT_NS: u64 = 1000 * NS_PER_MS;
 
@@ -99,7 +100,7 @@ impl DelayedAck {
     #[inline(always)]
     pub(super) fn data_arrived(&mut self, now_ns: u64, window_bytes: u64) {
         if self.ato_ns == 0 {
-            self.quick = self.quickacks(window_bytes);
+            self.quick = self.quickacks(window_bytes, MAX_QUICKACKS);
             self.ato_ns = ATO_MIN_NS;
         } else {
             let gap_ns = now_ns - self.last_data_ns;
@@ -115,17 +116,16 @@ impl DelayedAck {
     #[inline(never)] // packets are mostly closer together
     fn data_arrived_late(&mut self, gap_ns: u64, window_bytes: u64) {
         if gap_ns < self.ato_ns {
-            let longest_ns = self.timeout_ns().min(DELACK_MAX_NS);
-            self.ato_ns = (self.ato_ns / 2 + gap_ns).min(longest_ns);
+            self.ato_ns = (self.ato_ns / 2 + gap_ns).min(self.timeout_ns());
         } else if gap_ns > self.timeout_ns() {
             // After a pause the sender is probably in slow start again.
-            self.quick = self.quickacks(window_bytes);
+            self.quick = self.quick.max(self.quickacks(window_bytes, MAX_QUICKACKS));
         }
     }
 
-    /// tcp_enter_quickack_mode(): an ACK may have been lost.
-    pub(super) fn enter_quick_mode(&mut self, window_bytes: u64) {
-        self.quick = self.quick.max(self.quickacks(window_bytes));
+    /// tcp_enter_quickack_mode(): an ACK may have been lost, or the sender may wait for one.
+    pub(super) fn enter_quick_mode(&mut self, window_bytes: u64, most: u32) {
+        self.quick = self.quick.max(self.quickacks(window_bytes, most));
         self.ato_ns = ATO_MIN_NS;
     }
 
@@ -135,9 +135,12 @@ impl DelayedAck {
         self.quick = 0;
     }
 
-    fn quickacks(&self, window_bytes: u64) -> u32 {
-        let packets = window_bytes / (2 * u64::from(self.mss_bytes));
-        (packets as u32).clamp(2, MAX_QUICKACKS)
+    /// tcp_incr_quickack(): as many ACKs as half the window has packets, but not none.
+    fn quickacks(&self, window_bytes: u64, most: u32) -> u32 {
+        match window_bytes / (2 * u64::from(self.mss_bytes)) {
+            0 => 2,
+            packets => packets.min(u64::from(most)) as u32,
+        }
     }
 
     /// tcp_send_delayed_ack(): the ATO, but no more than an RTT if that is known, and at least its minimum.
@@ -187,8 +190,7 @@ impl DelayedAck {
 
     /// tcp_delack_timer_handler(): no second packet hastened the delayed ACK.
     pub(super) fn expired(&mut self) {
-        let longest_ns = self.timeout_ns().min(DELACK_MAX_NS);
-        self.ato_ns = (2 * self.ato_ns).min(longest_ns);
+        self.ato_ns = (2 * self.ato_ns).min(self.timeout_ns());
     }
 
     /// An ACK is sent.
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn a_connection_begins_with_quick_acks_for_half_a_window_and_at_most_16() {
         // tcp_incr_quickack().
-        for (window_bytes, count) in [(WINDOW, 16), (10 * 1448, 5), (1448, 2)] {
+        for (window_bytes, count) in [(WINDOW, 16), (10 * 1448, 5), (2 * 1448, 1), (1448, 2)] {
             let mut delay = DelayedAck::new(1448);
             delay.data_arrived(0, window_bytes);
             for _ in 0..count {
@@ -248,6 +250,20 @@ mod tests {
         assert_eq!(delay.wait_ns(), 80 * MS, "an RTT");
         delay.data_arrived(141 * MS, WINDOW);
         assert_eq!(delay.wait_ns(), 70 * MS, "half of 100 and half of 40");
+    }
+
+    #[test]
+    fn the_ato_may_exceed_the_longest_delay_and_is_bounded_by_the_timeout() {
+        // tcp_event_data_recv() and tcp_delack_timer_handler() bound it by icsk_rto, tcp_send_delayed_ack() the
+        // delay by TCP_DELACK_MAX. The timeout is 280 ms.
+        let mut delay = started();
+        for _ in 0..3 {
+            delay.expired();
+        }
+        assert_eq!(delay.ato_ns, 280 * MS);
+        delay.data_arrived(270 * MS, WINDOW);
+        assert_eq!(delay.ato_ns, 280 * MS, "half of 280 and 270");
+        assert_eq!(delay.wait_ns(), 80 * MS);
     }
 
     #[test]

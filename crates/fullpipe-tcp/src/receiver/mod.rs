@@ -22,7 +22,7 @@ use self::aggregation::Aggregation;
 use self::buffer::{Offer, ReceiveBuffer};
 use self::closing::Closing;
 use self::compression::Compression;
-use self::delayed_ack::{DelayedAck, ATO_MIN_NS};
+use self::delayed_ack::{DelayedAck, ATO_MIN_NS, MAX_QUICKACKS};
 use self::ecn_echo::EcnEcho;
 use self::reader::Reader;
 use self::sacks::SackList;
@@ -220,7 +220,8 @@ impl Receiver {
 
     #[inline]
     fn receive(&mut self, now_ns: u64, data: &Data) -> Answer {
-        if !self.is_predicted || data.number != self.next || data.ce || data.fin {
+        let is_ordinary = data.number == self.next && !data.fin && self.echo.is_ordinary(data);
+        if !self.is_predicted || !is_ordinary {
             return self.receive_unpredicted(now_ns, data);
         }
         self.buffer.measure_rtt(now_ns, data);
@@ -240,7 +241,10 @@ impl Receiver {
     #[inline]
     fn receive_any(&mut self, now_ns: u64, data: &Data) -> Answer {
         self.read_since_woken(now_ns);
-        self.process_mark(now_ns, data);
+        if data.number < self.next {
+            return self.receive_duplicate(now_ns, data);
+        }
+        let is_quick = self.process_mark(now_ns, data);
         if data.fin {
             self.closing.fin_arrived(data.number);
         }
@@ -256,10 +260,11 @@ impl Receiver {
             if self.next > data.number + 1 {
                 self.buffer.merge_out_of_order(self.next);
             }
-        } else if data.number < self.next {
-            return self.receive_duplicate(data.number);
-        } else if self.receive_out_of_order(now_ns, data) {
+        } else if self.receive_out_of_order(now_ns, data, is_quick) {
             return Answer::Flushed;
+        }
+        if in_order && is_quick {
+            self.hurry_two_acks();
         }
         self.reader.data_arrived(now_ns);
         if self.aggregation.is_on() && self.is_held_by_gro(in_order, data) {
@@ -303,10 +308,24 @@ impl Receiver {
     }
 
     /// A packet that was acknowledged before: the ACK may have been lost.
-    fn receive_duplicate(&mut self, number: u32) -> Answer {
-        self.sacks.report_duplicate(number);
-        self.delay.enter_quick_mode(self.buffer.window_bytes());
+    fn receive_duplicate(&mut self, now_ns: u64, data: &Data) -> Answer {
+        self.echo.take_duplicate(data);
+        if data.fin {
+            self.closing.fin_arrived(data.number);
+        }
+        self.sacks.forget_duplicate();
+        self.buffer.measure_scaling_ratio();
+        self.buffer.measure_rtt(now_ns, data);
+        self.sacks.report_duplicate(data.number);
+        self.delay
+            .enter_quick_mode(self.buffer.window_bytes(), MAX_QUICKACKS);
         Answer::Ack
+    }
+
+    /// A mark, or the lack of one, asks for two ACKs without delay (tcp_data_ecn_check()).
+    #[inline(never)] // once a reduction of the sender's window
+    fn hurry_two_acks(&mut self) {
+        self.delay.enter_quick_mode(self.buffer.window_bytes(), 2);
     }
 
     /// Packets beyond the hole that the expected packet filled are in order now.
@@ -323,7 +342,10 @@ impl Receiver {
     /// A packet beyond a hole arrived (tcp_data_queue_ofo()); true if that made the receiver send an ACK
     /// that it had held back.
     #[inline(never)]
-    fn receive_out_of_order(&mut self, now_ns: u64, data: &Data) -> bool {
+    fn receive_out_of_order(&mut self, now_ns: u64, data: &Data, is_quick: bool) -> bool {
+        if is_quick {
+            self.hurry_two_acks();
+        }
         let is_new = self.sacks.insert(data.number);
         if !is_new {
             self.sacks.report_duplicate(data.number);
@@ -351,9 +373,9 @@ impl Receiver {
         in_order && self.sacks.is_empty() && !self.delay.is_urgent() && !ends
     }
 
-    /// An ECN mark, or that there is none.
+    /// An ECN mark, or that there is none. True if it and the next packet are acknowledged at once.
     #[inline(always)] // short for most connections
-    fn process_mark(&mut self, now_ns: u64, data: &Data) {
+    fn process_mark(&mut self, now_ns: u64, data: &Data) -> bool {
         let haste = self.echo.haste(data);
         if haste.flushes && (self.delay.is_delaying() || self.aggregation.is_holding()) {
             self.preceding_ack = Some(self.ack(now_ns));
@@ -362,6 +384,7 @@ impl Receiver {
             self.delay.hurry();
         }
         self.echo.take(data);
+        haste.is_quick
     }
 
     /// The application has read everything and closes: a FIN that acknowledges the sender's.

@@ -18,8 +18,16 @@ fn settled_with(terms: Terms) -> Reader {
 
 #[test]
 fn a_new_connection_acknowledges_as_many_packets_quickly_as_half_its_window_holds() {
-    // tcp_incr_quickack(): rcv_wnd / (2 * rcv_mss), at least 2 and at most 16.
-    for (packets, quick) in [(100, 16), (32, 16), (31, 15), (20, 10), (4, 2), (1, 2)] {
+    // tcp_incr_quickack(): rcv_wnd / (2 * rcv_mss), 2 instead of 0, and at most 16.
+    for (packets, quick) in [
+        (100, 16),
+        (32, 16),
+        (31, 15),
+        (20, 10),
+        (4, 2),
+        (2, 1),
+        (1, 2),
+    ] {
         let mut reader = Reader::new(Terms {
             window_bytes: Some(packets * u64::from(MSS)),
             ..Terms::default()

@@ -99,52 +99,68 @@ fn a_mark_ends_an_undo() {
     assert_eq!(script.state(), Open);
 }
 
+/// A packet that is ECN-capable, and one that is marked.
+fn capable(number: u32) -> Data {
+    Data {
+        ect: true,
+        ..data(number)
+    }
+}
+
+fn marked(number: u32) -> Data {
+    Data {
+        ce: true,
+        ..capable(number)
+    }
+}
+
+/// A receiver that has 20 ECN-capable packets: its quick ACKs are over, and nothing is unacknowledged.
+fn settled(feedback: EcnFeedback) -> Reader {
+    let mut reader = Reader::new(Terms {
+        feedback,
+        ..Terms::default()
+    });
+    for number in 0..20 {
+        reader.at(u64::from(number) * MS).gets(capable(number));
+    }
+    reader.at(20 * MS);
+    reader
+}
+
 #[test]
 fn a_receiver_echoes_a_mark_until_cwr_comes() {
-    let marked = |number| Data {
-        ce: true,
-        ..data(number)
-    };
     let cwr = |number| Data {
         cwr: true,
-        ..data(number)
+        ..capable(number)
     };
     let mut reader = Reader::new(Terms::default());
     let mut echo = |packet| {
         reader.gets(packet);
         reader.last().marks
     };
-    assert_eq!([echo(data(0)), echo(marked(1)), echo(data(2))], [0, 1, 1]);
-    assert_eq!([echo(cwr(3)), echo(data(4))], [0, 0]);
+    assert_eq!(
+        [echo(capable(0)), echo(marked(1)), echo(capable(2))],
+        [0, 1, 1]
+    );
+    assert_eq!([echo(cwr(3)), echo(capable(4))], [0, 0]);
     let both = Data {
         cwr: true,
         ..marked(5)
     };
-    assert_eq!([echo(both), echo(data(6))], [1, 1]);
+    assert_eq!([echo(both), echo(capable(6))], [1, 1]);
 }
 
 #[test]
 fn an_accurate_receiver_counts_every_mark_and_reports_every_second_at_once() {
     // RFC 9768 section 3.2.2.5.1.
-    let mut reader = Reader::settled(
-        Terms {
-            feedback: EcnFeedback::Accurate,
-            ..Terms::default()
-        },
-        20,
-    );
-    let marked = |number| Data {
-        ce: true,
-        ..data(number)
-    };
-    reader.at(20 * MS);
+    let mut reader = settled(EcnFeedback::Accurate);
     // The first mark at once; the second one waits, and goes with the packet after it.
     assert_eq!(reader.gets(marked(20)), "21");
     assert_eq!(reader.last().marks, 1);
     assert_eq!(reader.gets(marked(21)), "");
-    assert_eq!(reader.gets(data(22)), "23");
+    assert_eq!(reader.gets(capable(22)), "23");
     assert_eq!(reader.last().marks, 2);
-    assert_eq!(reader.gets(data(23)), "");
+    assert_eq!(reader.gets(capable(23)), "");
     assert_eq!(reader.gets(marked(24)), "25");
     assert_eq!(reader.last().marks, 3);
 }
@@ -152,26 +168,71 @@ fn an_accurate_receiver_counts_every_mark_and_reports_every_second_at_once() {
 #[test]
 fn a_dctcp_receiver_separates_marked_from_unmarked_packets() {
     // RFC 8257 section 3.2, figure 1: the ACK of what came before has the old ECE.
-    let mut reader = Reader::settled(
-        Terms {
-            feedback: EcnFeedback::EachPacket,
-            ..Terms::default()
-        },
-        20,
-    );
-    let marked = |number| Data {
-        ce: true,
-        ..data(number)
-    };
-    reader.at(20 * MS);
-    assert_eq!(reader.gets(data(20)), "");
+    let mut reader = settled(EcnFeedback::EachPacket);
+    assert_eq!(reader.gets(capable(20)), "");
     assert_eq!(reader.gets(marked(21)), "21, 22");
     assert_eq!(reader.last().marks, 1);
     assert_eq!(reader.gets(marked(22)), "");
     assert_eq!(reader.gets(marked(23)), "24");
     // Nothing waits: the change is reported with the packet itself.
-    assert_eq!(reader.gets(data(24)), "25");
+    assert_eq!(reader.gets(capable(24)), "25");
     assert_eq!(reader.last().marks, 0);
+}
+
+#[test]
+fn the_first_mark_is_acknowledged_at_once_and_so_is_the_packet_after_it() {
+    // tcp_data_ecn_check(): tcp_enter_quickack_mode() for two ACKs unless a mark is echoed already.
+    let mut reader = settled(EcnFeedback::Latched);
+    assert_eq!(reader.gets(marked(20)), "21");
+    assert_eq!(reader.gets(capable(21)), "22");
+    assert_eq!(reader.gets(capable(22)), "");
+    assert_eq!(reader.gets(marked(23)), "24");
+    assert_eq!(reader.gets(marked(24)), "", "ECE is set already");
+}
+
+#[test]
+fn the_packet_that_carries_cwr_is_acknowledged_at_once() {
+    // tcp_ecn_accept_cwr(): ICSK_ACK_NOW, also if no mark was echoed.
+    let cwr = |number| Data {
+        cwr: true,
+        ..capable(number)
+    };
+    let mut reader = settled(EcnFeedback::Latched);
+    assert_eq!(reader.gets(cwr(20)), "21");
+    assert_eq!(reader.gets(capable(21)), "");
+    assert_eq!(reader.gets(cwr(22)), "23");
+    assert_eq!(reader.gets(capable(23)), "", "that ACK only");
+}
+
+#[test]
+fn a_packet_that_is_not_ecn_capable_is_taken_for_a_retransmission_and_gets_two_quick_acks() {
+    // tcp_data_ecn_check(), "funny extension": once an ECN-capable packet came, whatever the feedback.
+    for feedback in [
+        EcnFeedback::Latched,
+        EcnFeedback::EachPacket,
+        EcnFeedback::Accurate,
+    ] {
+        let mut reader = settled(feedback);
+        assert_eq!(reader.gets(data(20)), "21", "{feedback:?}");
+        assert_eq!(reader.gets(capable(21)), "22");
+        assert_eq!(reader.gets(capable(22)), "");
+    }
+    // Without ECN there is nothing to tell apart.
+    let mut reader = Reader::settled(Terms::default(), 20);
+    assert_eq!(reader.at(20 * MS).gets(data(20)), "");
+}
+
+#[test]
+fn a_mark_beyond_a_hole_gets_quick_acks_too() {
+    // tcp_data_queue_ofo() begins with tcp_data_ecn_check(). Five duplicate ACKs before would be compressed.
+    let mut reader = settled(EcnFeedback::Latched);
+    for number in 21..24 {
+        assert_ne!(reader.gets(capable(number)), "");
+    }
+    assert_eq!(reader.gets(capable(24)), "", "compressed");
+    assert_eq!(reader.gets(marked(25)), "20 [21-26]");
+    assert_eq!(reader.gets(capable(26)), "20 [21-27]");
+    assert_eq!(reader.gets(capable(27)), "");
 }
 
 #[test]
