@@ -48,10 +48,7 @@ impl Sender {
         }
         let (recovery, flight, mut surroundings) = self.parts();
         recovery.timed_out(&mut surroundings, flight);
-        let first = self.flight.una();
-        if self.flight.flags(first) & RETRANS == 0 {
-            self.send_again(first, 1, out);
-        }
+        self.send_again(self.flight.una(), 1, out);
         self.recovery.count_timeout();
         self.rtt.back_off();
         self.restart_timeout();

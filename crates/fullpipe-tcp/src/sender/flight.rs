@@ -233,6 +233,11 @@ impl Flight {
         self.retransmitted -= u32::from(flags & RETRANS != 0);
         self.lost -= u32::from(flags & LOST != 0);
         self.una += 1;
+        if self.is_empty() {
+            // What a timeout sent again while its retransmission was in flight counts twice until then
+            // (tcp_clean_rtx_queue(), "Leak r").
+            self.retransmitted = 0;
+        }
     }
 
     /// A packet was delivered: nothing more can be learned from when it was sent.
@@ -275,16 +280,22 @@ impl Flight {
         self.seen_blocks[..blocks.len()].copy_from_slice(blocks);
     }
 
-    /// Marks a packet lost. The result is `None` if it, or its retransmission, was lost before.
+    /// Marks a packet lost. The result is `None` if it, or its retransmission, was lost before. A
+    /// retransmission whose packet an undo has unmarked stays in flight, so it waits for the next mark, mostly
+    /// a timeout's (tcp_mark_skb_lost() clears SACKED_RETRANS of LOST packets only).
     #[inline]
     pub(super) fn mark_lost(&mut self, number: u32, now_ns: u64) -> Option<LostPacket> {
         let record = self.board.get_mut(number);
         let flags = record.flags;
         let is_new = flags & (LOST | RETRANS) != LOST;
-        self.lost += u32::from(flags & LOST == 0);
-        self.retransmitted -= u32::from(flags & RETRANS != 0);
+        if flags & LOST == 0 {
+            record.flags |= LOST;
+            self.lost += 1;
+        } else if flags & RETRANS != 0 {
+            record.flags &= !RETRANS;
+            self.retransmitted -= 1;
+        }
         self.total_lost = self.total_lost.wrapping_add(u32::from(is_new));
-        record.flags = (flags | LOST) & !RETRANS;
         let packet = LostPacket {
             tx_inflight: record.burst_inflight - u32::from(record.behind),
             lost: self.total_lost.wrapping_sub(record.lost),
@@ -306,8 +317,12 @@ impl Flight {
         is_in_flight && !is_recent
     }
 
-    /// A packet that was marked lost by a timeout leaves the order of transmission, until an undo.
+    /// A packet that was marked lost by a timeout leaves the order of transmission, until an undo. One whose
+    /// retransmission is in flight stays, as that may be lost.
     pub(super) fn note_timeout(&mut self, number: u32) {
+        if self.record(number).flags & RETRANS != 0 {
+            return;
+        }
         self.board.unlink(number);
         self.board.get_mut(number).flags |= TIMED_OUT;
     }

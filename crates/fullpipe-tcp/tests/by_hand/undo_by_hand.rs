@@ -203,3 +203,52 @@ fn a_partial_undo_clears_the_loss_marks() {
     script.at(42 * MS).takes(sack(1, [(2, 5)]).echo(0));
     assert_eq!((script.undos(), script.lost(), script.flight()), (1, 2, 4));
 }
+
+/// Eleven packets, a probe, a timeout, and an original's SACK that shows that it was spurious while the
+/// retransmission of packet 0 is in flight. Returns when that was.
+fn undone_timeout() -> (Script, u64) {
+    let mut script = Script::new(Setup {
+        is_written: true,
+        cwnd: 20,
+        ..Setup::default()
+    });
+    script.writes(11);
+    assert_eq!(script.fires(), "10r");
+    let (timeout_ns, sent) = script.times_out();
+    assert_eq!((sent.as_str(), script.state()), ("0r", Loss));
+    let at_ns = timeout_ns + 20 * MS;
+    assert_eq!(script.at(at_ns).gets(sack(0, [(3, 4)])), "");
+    assert_eq!((script.undos(), script.lost()), (1, 11));
+    (script, at_ns)
+}
+
+#[test]
+fn a_retransmission_that_is_lost_after_an_undone_timeout_waits_for_another_timeout() {
+    // tcp_mark_skb_lost() sets only LOST of a packet that an undo has unmarked, and
+    // tcp_xmit_retransmit_queue() skips what has SACKED_RETRANS.
+    let (mut script, at_ns) = undone_timeout();
+    script.writes(5);
+    // Packets that were sent after it arrive, before the reordering timer expires.
+    script.at(at_ns + 5 * MS);
+    let sent = script.gets(sack(0, [(3, 4), (11, 14)]));
+    assert!(sent.starts_with("1r 2r"), "{sent}");
+    let (_, sent) = script.times_out();
+    assert_eq!(sent, "0r");
+}
+
+#[test]
+fn a_second_timeout_counts_a_retransmission_that_is_still_in_flight_twice_until_all_is_acknowledged(
+) {
+    // tcp_retransmit_timer() sends the first packet again even so, and retrans_out leaks:
+    // cwnd = in flight + 1 (tcp_enter_loss()) with one retransmission, then two are in flight.
+    let (mut script, _) = undone_timeout();
+    let (timeout_ns, sent) = script.times_out();
+    assert_eq!(
+        (sent.as_str(), script.cwnd(), script.flight()),
+        ("0r", 2, 2)
+    );
+    script
+        .at(timeout_ns + 40 * MS)
+        .gets(ack(11).echo(timeout_ns));
+    assert_eq!(script.flight(), 0);
+}
