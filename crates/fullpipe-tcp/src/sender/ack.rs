@@ -102,6 +102,7 @@ impl Sender {
         if !PREDICTED {
             self.process_marks(ack, is_newest, &mut info);
         }
+        info.is_delayed = (PREDICTED || prior_sacked == 0) && self.is_ack_maybe_delayed(ack, &info);
         let rtt_us = self.process_rtt(&mut info);
         if self.control.wants(flags::WANTS_RTT) {
             self.report_rtt(rtt_us, &info);
@@ -122,7 +123,6 @@ impl Sender {
         let (now_us, min_rtt_us) = (self.control.now_us(), self.rtt.min_us());
         self.rate
             .generate(&mut info.sample, grew, now_us, min_rtt_us);
-        info.is_delayed = (PREDICTED || prior_sacked == 0) && self.is_ack_maybe_delayed(ack, &info);
         self.cong_control(&info, rtt_us, losses, prior_inflight);
     }
 
@@ -184,7 +184,10 @@ impl Sender {
             });
         let (sequence_us, control_us) = rtts_us?;
         let control_us = control_us as u32;
-        self.rtt.sample_min(control_us, self.control.now_us());
+        // tcp_update_rtt_min(): a delayed ACK's RTT does not replace a smaller one that expires.
+        if !info.is_delayed || control_us <= self.rtt.min_us() {
+            self.rtt.sample_min(control_us, self.control.now_us());
+        }
         let (una, next) = (self.flight.una(), self.flight.next());
         self.rtt.sample(sequence_us as i64, una, next);
         self.rtt.reset_back_off();
@@ -251,8 +254,9 @@ impl Sender {
     /// tcp_clean_rtx_queue(): the ACK covers a single short packet that was alone in flight.
     #[inline(always)] // as `process_ack`
     fn is_ack_maybe_delayed(&self, ack: &Ack, info: &AckInfo) -> bool {
-        self.stream.ends_short(self.flight.una())
-            && info.acked_packets == 1
+        info.acked_packets == 1
+            && !info.acked_retransmission
+            && self.stream.is_short(self.flight.una() - 1)
             && info.delivered_since(self.rate.delivered()) == 1
             && !(info.sacked || info.ece || ack.dsack)
     }

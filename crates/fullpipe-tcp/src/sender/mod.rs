@@ -14,6 +14,7 @@ mod ecn;
 mod expiry;
 mod flight;
 mod journal;
+mod min_rtt;
 mod pacing;
 mod peer;
 mod rate;

@@ -1,10 +1,10 @@
 //! RTT and retransmission timeout: tcp_rtt_estimator() of tcp_input.c, RFC 6298.
 
+use super::min_rtt::MinRtt;
+
 /// Linux TCP_RTO_MIN and TCP_RTO_MAX.
 const RTO_MIN_US: i64 = 200_000;
 const RTO_MAX_US: i64 = 120_000_000;
-/// Window of the connection's minimum (sysctl tcp_min_rtt_wlen).
-const MIN_RTT_WINDOW_US: u64 = 300_000_000;
 
 /// The estimator. As in Linux, `srtt` has three bits of fraction and the deviations have two.
 #[derive(Clone, Debug)]
@@ -17,9 +17,7 @@ pub(super) struct Rtt {
     window_end: u32,
     rto_us: i64,
     backoff: u32,
-    /// The minimum RTT and when it was measured; `u32::MAX` before the first sample.
-    min_us: u32,
-    min_at_us: u64,
+    min: MinRtt,
 }
 
 impl Default for Rtt {
@@ -32,8 +30,7 @@ impl Default for Rtt {
             window_end: 0,
             rto_us: 1_000_000,
             backoff: 0,
-            min_us: u32::MAX,
-            min_at_us: 0,
+            min: MinRtt::default(),
         }
     }
 }
@@ -83,19 +80,17 @@ impl Rtt {
 
     /// Adds a sample to the minimum (tcp_update_rtt_min()).
     pub(super) fn sample_min(&mut self, rtt_us: u32, now_us: u64) {
-        if rtt_us <= self.min_us || now_us - self.min_at_us >= MIN_RTT_WINDOW_US {
-            (self.min_us, self.min_at_us) = (rtt_us.max(1), now_us);
-        }
+        self.min.add(rtt_us, now_us);
     }
 
     /// The minimum RTT; `u32::MAX` before the first sample.
     pub(super) fn min_us(&self) -> u32 {
-        self.min_us
+        self.min.us()
     }
 
     /// The minimum RTT, if there is a sample.
     pub(super) fn least_us(&self) -> Option<u32> {
-        (self.min_us != u32::MAX).then_some(self.min_us)
+        (self.min.us() != u32::MAX).then_some(self.min.us())
     }
 
     /// Smoothed RTT; 0 before the first sample.

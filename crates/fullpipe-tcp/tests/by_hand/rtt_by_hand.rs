@@ -222,3 +222,28 @@ fn a_retransmitted_packet_gives_a_sample_only_by_its_timestamp() {
         assert_eq!(script.srtt_us(), srtt_us);
     }
 }
+
+/// Ten packets, of which 1 to 3 are SACKed after 40 ms, so that packet 0 is sent again.
+fn with_a_retransmission() -> Script {
+    let mut script = Script::started(Setup::default());
+    script.at(40 * MS).gets(sack(0, [(1, 4)]));
+    assert_eq!(script.srtt_us(), 40_000);
+    script
+}
+
+#[test]
+fn an_ack_that_covers_a_retransmission_gives_no_rtt_of_the_packets_that_it_covers() {
+    // Karn's rule for the whole ACK: FLAG_RETRANS_DATA_ACKED in tcp_clean_rtx_queue(). Packets 4 to 9 were sent
+    // once, 80 ms ago.
+    let mut script = with_a_retransmission();
+    script.at(80 * MS).gets(ack(10).without_echo());
+    assert_eq!(script.srtt_us(), 40_000);
+    // With an echo that is the sample: 20 ms, in whole milliseconds (tcp_rtt_tsopt_us()).
+    let mut script = with_a_retransmission();
+    script.at(80 * MS).gets(ack(10).echo(60 * MS));
+    assert_eq!(script.srtt_us(), 37_500);
+    // What is newly SACKed is a sample all the same.
+    let mut script = with_a_retransmission();
+    script.at(80 * MS).gets(sack(4, [(5, 6)]).without_echo());
+    assert_eq!(script.srtt_us(), 45_000);
+}
