@@ -26,6 +26,15 @@ outages; of a trace, its delivery opportunities. The **queueing delay** at a sam
 that the link takes for what waits then, at the rates that follow. Both come from the plan, so
 they are the same on every engine. Wi-Fi has neither, nor does CAKE with `autorate_ingress`.
 
+RTTs and congestion windows of a flow are those up to its **end**: what a run records after that
+changes none of its metrics.
+
+A run in which **nothing was delivered** has a problem of health, with its cause where the plan
+tells it: a buffer below a packet, random loss of everything. So has one flow of several whose
+data cannot arrive by the plan. A flow counts as silent that delivered no byte in a second and ten
+base RTTs at least. Charts of a sweep leave runs with problems out, and heat maps cross their
+cells.
+
 Flows of **equal demand** are those of one direction, route and limits that send as much as they
 may; if all are limited, all of them, if equally. Jain's index of a run is over the largest such
 class.

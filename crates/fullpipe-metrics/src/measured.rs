@@ -11,15 +11,22 @@ use crate::window::{Growth, Window};
 #[derive(Debug)]
 pub struct Measured {
     window: Window,
+    rtt_s: f64,
     flows: Vec<OneFlow>,
     run: RunTotals,
     queues: Vec<QueueTotals>,
 }
 
+/// A flow that was at work for less did not have the time to deliver anything: so many s, and base RTTs.
+const LEAST_LIFE_S: f64 = 1.0;
+const LEAST_LIFE_RTTS: f64 = 10.0;
+
 #[derive(Debug, Default)]
 struct OneFlow {
     start_s: f64,
     completion_s: f64,
+    /// From its start to the end of the window.
+    delivered_in_all_bytes: f64,
     delivered_bytes: f64,
     /// Over the time that it was active within the window; NaN where it was not.
     goodput_bps: f64,
@@ -41,6 +48,7 @@ impl Measured {
         let queues = queues.map(|(one, queue)| queue_totals(one, queue, facts.rtt_s, &window));
         Self {
             window,
+            rtt_s: facts.rtt_s,
             run: run_totals(&flows, &facts.equal_demand, &samples.ping_samples, &window),
             queues: queues.collect(),
             flows,
@@ -62,6 +70,18 @@ impl Measured {
     pub fn group(&self, members: &[usize]) -> Vec<f64> {
         let members = members.iter().filter_map(|&flow| self.flows.get(flow));
         row(GROUP, &self.together(&members.collect::<Vec<_>>()))
+    }
+
+    /// The flows that delivered nothing up to the end of the window, though they had the time to.
+    pub fn silent_flows(&self) -> impl Iterator<Item = usize> + '_ {
+        // `max` ignores NaN: an RTT that is not known.
+        let least_s = LEAST_LIFE_S.max(LEAST_LIFE_RTTS * self.rtt_s);
+        let flows = self.flows.iter().enumerate();
+        flows
+            .filter(move |(_, flow)| {
+                flow.delivered_in_all_bytes == 0.0 && self.window.end_s - flow.start_s >= least_s
+            })
+            .map(|(index, _)| index)
     }
 
     /// Metrics of each queue, in the same order.
@@ -113,7 +133,10 @@ fn flows_of(samples: &Samples, window: &Window) -> Vec<OneFlow> {
         };
         let t_us = sampled.t_us[index];
         grown[id].add(window, t_us, sampled.counters[index]);
-        if window.has_sample(t_us) {
+        // After its end a flow has no RTT and no window: rows go on with its last ones. It did not end
+        // where the completion is NaN.
+        let is_over = t_us > table.completion_us[id];
+        if window.has_sample(t_us) && !is_over {
             flow.srtt_us.push(sampled.srtt_us[index]);
             flow.min_rtt_us = flow.min_rtt_us.min(sampled.min_rtt_us[index]);
             flow.cwnd_packets.push(sampled.cwnd_packets[index]);
@@ -122,6 +145,7 @@ fn flows_of(samples: &Samples, window: &Window) -> Vec<OneFlow> {
     for (flow, grown) in flows.iter_mut().zip(&grown) {
         let [delivered, sent, retransmitted] = grown.grown();
         flow.delivered_bytes = delivered;
+        flow.delivered_in_all_bytes = grown.at_end()[0];
         flow.sent_packets = sent;
         flow.retransmitted_packets = retransmitted;
         let begin_s = window.start_s.max(flow.start_s);

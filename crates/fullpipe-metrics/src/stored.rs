@@ -15,6 +15,7 @@ pub struct Measures {
     flow: Vec<Text>,
     cc: Vec<Text>,
     direction: Vec<Text>,
+    silent: Vec<Text>,
     // Whole rows: after a run nothing is in the processor's caches, and each column would be a miss.
     runs: Vec<Vec<f64>>,
     flows: Vec<Vec<f64>>,
@@ -32,12 +33,15 @@ impl Measures {
         self.flow.append(&mut names.flow);
         self.cc.append(&mut names.cc);
         self.direction.append(&mut names.direction);
+        let silent: Vec<String> = measured.silent_flows().map(|one| one.to_string()).collect();
+        self.silent.push(silent.join(" ").into());
         self.runs.push(measured.run());
         self.flows.extend(measured.flows());
         self.path.extend(measured.queues().take(1));
     }
 
-    /// The tables; `run` says which of the runs a flow is of.
+    /// The tables; `run` says which of the runs a flow is of, `silent` lists the flows of a run that
+    /// delivered nothing.
     pub fn into_tables(self) -> [Table; 3] {
         let mut flows = vec![
             ("run", Column::U64(self.run)),
@@ -47,8 +51,10 @@ impl Measures {
             ("direction", Column::Text(self.direction)),
         ];
         flows.extend(columns(FLOW, &self.flows));
+        let mut runs = columns(RUN, &self.runs);
+        runs.push(("silent", Column::Text(self.silent)));
         [
-            table("runs", columns(RUN, &self.runs)),
+            table("runs", runs),
             table("flows", flows),
             table("path", columns(QUEUE, &self.path)),
         ]

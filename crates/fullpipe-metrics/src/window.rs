@@ -90,6 +90,11 @@ impl<const N: usize> Growth<N> {
         }
     }
 
+    /// The counters at the end of the window.
+    pub(crate) fn at_end(&self) -> [f64; N] {
+        self.at_end
+    }
+
     pub(crate) fn grown(&self) -> [f64; N] {
         std::array::from_fn(|index| self.at_end[index] - self.at_start[index])
     }

@@ -193,8 +193,9 @@ fn a_flow_is_measured_while_it_is_active_within_the_window() {
             ("rtt_p95_us", 50_000.0),
             ("rtt_p99_us", 50_000.0),
             ("rtt_mean_us", 50_000.0),
-            ("cwnd_mean_packets", 45.0),
-            ("cwnd_p50_packets", 45.0),
+            // Not the 50 packets of the sample after its end.
+            ("cwnd_mean_packets", 40.0),
+            ("cwnd_p50_packets", 40.0),
         ],
     );
     check(
@@ -217,6 +218,71 @@ fn a_flow_is_measured_while_it_is_active_within_the_window() {
             ("cwnd_p50_packets", 10.5),
         ],
     );
+}
+
+#[test]
+fn what_follows_a_flow_changes_none_of_its_metrics() {
+    // A flow up and one down, which ends at 2.5 s: every longer run has the same of the second.
+    let rows: Vec<FlowSample> = (1..40)
+        .flat_map(|second| {
+            let at_s = f64::from(second);
+            let left = at_s.min(3.0);
+            let own = [left * 1e5, left * 100.0, left * 3.0];
+            [
+                (at_s, 0, 3e4, 2e4, at_s, [at_s * 1e5, at_s * 80.0, at_s]),
+                // Rows go on with a last sample that was taken as the flow ended, or after it.
+                (at_s, 1, 5e4 + 1e4 * left, 2e4, 10.0 * left, own),
+            ]
+        })
+        .collect();
+    let of_a_run = |seconds: f64| {
+        let ended = Flow {
+            direction: "down",
+            start_s: 0.5,
+            completion_s: 2.5,
+        };
+        let kept: Vec<_> = rows
+            .iter()
+            .copied()
+            .filter(|row| row.0 <= seconds)
+            .collect();
+        let samples = Samples {
+            flows: flows(&[UP, ended]),
+            flow_samples: flow_samples(&kept),
+            ..Samples::default()
+        };
+        let measured = Measured::new(&samples, &facts());
+        let flow: Vec<u64> = measured
+            .flows()
+            .nth(1)
+            .expect("two")
+            .iter()
+            .map(|one| one.to_bits())
+            .collect();
+        flow
+    };
+    let first = of_a_run(3.0);
+    for seconds in 4..40 {
+        assert_eq!(of_a_run(f64::from(seconds)), first, "{seconds} s");
+    }
+}
+
+#[test]
+fn a_flow_is_silent_where_it_had_the_time_to_deliver_and_did_not() {
+    let silent = |delivered: f64, start_s: f64, rtt_s: f64| {
+        let samples = Samples {
+            flows: flows(&[Flow { start_s, ..UP }]),
+            flow_samples: flow_samples(&[(4.0, 0, NONE, NONE, 10.0, [delivered, 9.0, 3.0])]),
+            ..Samples::default()
+        };
+        let facts = Facts { rtt_s, ..facts() };
+        Measured::new(&samples, &facts).silent_flows().count() == 1
+    };
+    assert!(silent(0.0, 0.0, 0.02));
+    assert!(!silent(1.0, 0.0, 0.02), "a byte arrived");
+    assert!(!silent(0.0, 3.5, 0.02), "half a second is no time");
+    assert!(!silent(0.0, 0.0, 0.5), "four seconds are eight round trips");
+    assert!(silent(0.0, 0.0, NONE), "the RTT may not be known");
 }
 
 #[test]
@@ -253,9 +319,9 @@ fn flows_together_have_sums_of_counts_and_spreads_of_rates() {
             ("rtt_p95_us", 75_500.0),
             ("rtt_p99_us", 79_100.0),
             ("rtt_mean_us", 50_000.0),
-            // 10, 20, 40, 50 and 60.
-            ("cwnd_mean_packets", 36.0),
-            ("cwnd_p50_packets", 40.0),
+            // 10, 20, 40 and 60.
+            ("cwnd_mean_packets", 32.5),
+            ("cwnd_p50_packets", 30.0),
         ],
     );
     let jain_at = tables()[2].1.iter().position(|about| about.name == "jain");
@@ -679,6 +745,7 @@ fn a_store_has_a_row_for_each_run_flow_and_bottleneck() {
     let delivered = Column::F64(vec![1.2e6, 0.75e6, 0.25e6, 1.2e6]);
     assert_eq!(column(&flows, "delivered_bytes"), delivered);
     assert_eq!(column(&runs, "jain_flows"), Column::F64(vec![2.0; 3]));
+    assert_eq!(column(&runs, "silent"), texts(&["", "", ""]));
     assert_eq!(column(&path, "drops"), Column::F64(vec![30.0; 3]));
     assert_eq!(
         [runs.name, flows.name, path.name],

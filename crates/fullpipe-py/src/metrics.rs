@@ -79,6 +79,11 @@ impl PyRun {
         self.0.group(&members)
     }
 
+    /// The flows that delivered nothing, though they had the time to.
+    fn silent_flows(&self) -> Vec<usize> {
+        self.0.silent_flows().collect()
+    }
+
     /// The metrics of each queue in the facts.
     fn queues(&self) -> Vec<Vec<f64>> {
         self.0.queues().collect()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fullpipe.sweep.file import Options, Sweep
     from fullpipe.sweep.running import Outcome, Shard
     from fullpipe.sweep.schedule import Executor
+    from fullpipe.sweep.store import Store
 
 #: Failed runs that are listed one by one.
 _LISTED = 10
@@ -95,6 +96,7 @@ def run(
         f"store: {folder}"
     )
     _list_failures(outcome, file, set_ or [], sweep.options)
+    _list_problems(store)
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", INTERRUPTED)
     message(f'to query it: fullpipe query {folder} "select * from flows limit 10"')
@@ -212,6 +214,16 @@ def _list_failures(outcome: Outcome, file: Path, changes: list[str], options: Op
         message(f"  {shlex.join(words)} --out cell.toml && {again}")
     if len(outcome.failures) > _LISTED:
         message(f"and {counted(len(outcome.failures) - _LISTED, 'more failed run')}")
+
+
+def _list_problems(store: Store) -> None:
+    """Names the runs of a store that are not to be trusted, which charts leave out."""
+    from collections import Counter
+
+    counts = Counter(store.table("runs")["problems"].to_pylist())
+    del counts[""]
+    for problem, count in counts.most_common(_LISTED):
+        message(f"not to be trusted: {counted(count, 'run')}: {problem}", "bold red")
 
 
 def _label(found: Cell) -> str:

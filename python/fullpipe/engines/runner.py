@@ -286,6 +286,7 @@ def record_result(
     """Writes an engine's result as a recording, with everything needed to repeat the run: its
     scenario has the run's own seed."""
     from fullpipe.base.toml import parse_toml, with_value
+    from fullpipe.metrics.silence import silence
     from fullpipe.recording.recording import write_recording
     from fullpipe.scenario.model import Scenario
 
@@ -295,6 +296,8 @@ def record_result(
     given = {name: str(options[name]) for name in _DECIDING if name in options}
     if "machine" in given:  # `auto` may find another one elsewhere
         given["machine"] = result.metadata["machine"]
+    counted_ns = warmup_ns(scenario_toml)
+    problems = [*result.health.get("problems", []), *silence(plan, result.tables, counted_ns)]
     metadata = {
         "engine": engine_name,
         "options": given,
@@ -303,11 +306,11 @@ def record_result(
         "python": sys.version.split()[0],
         "plan": dict(plan),
         "seed": plan["seed"],
-        "warmup_ns": warmup_ns(scenario_toml),
+        "warmup_ns": counted_ns,
         "constants": _constants(plan),
         **_variables(plan),
         **_sources(plan),
-        "health": result.health,
+        "health": {**result.health, "problems": problems},
         "interrupted": result.interrupted,
         "failure": result.failure,
         **result.metadata,

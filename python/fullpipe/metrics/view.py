@@ -27,6 +27,11 @@ Columns = Mapping[str, npt.NDArray[Any]]
 #: Metrics by their names (`_native.metrics.TABLES`); NaN where there is nothing to measure.
 Row = dict[str, float]
 
+#: Columns of `flow_samples` that are a connection's state: after its end there is none.
+_STATE = (
+    "cwnd_packets", "ssthresh_packets", "inflight_packets", "srtt_us", "min_rtt_us",
+    "pacing_rate_bps", "delivery_rate_bps", "receive_window_bytes", "ca_state",
+)  # fmt: skip
 #: Of tables with more rows columns are read when they are asked for, and not kept.
 _KEPT_ROWS = 200_000
 
@@ -143,19 +148,36 @@ class View:
         return self._all("flows")
 
     def samples(self, table: str) -> Columns:
-        """A table's rows within the window, its start excluded (a sample ends an interval)."""
+        """A table's rows within the window, its start excluded (a sample ends an interval); of
+        algorithms' variables those up to the end of their flow."""
         columns = self._all(table)
         # Pings have times of their own, and are not of any other.
         keep = self._within(columns["t_us"], 1e-9 if table == "ping_samples" else self.late_s)
+        if table == "cc_samples":
+            keep &= ~self._is_over(columns)
         return _cut(columns, keep)
 
     def flow_samples(self, flow_id: int) -> Columns:
-        """One flow's samples within the window."""
+        """One flow's samples within the window. After its end its counters stay, and its state
+        (RTT, windows, rates) is NaN."""
         columns = self._by_flow.get(float(flow_id), {})
         if not columns:
             return {name: values[:0] for name, values in self._all("flow_samples").items()}
-        keep = self._within(columns["t_us"], self.late_s)
-        return _cut(columns, keep)
+        found = _cut(columns, self._within(columns["t_us"], self.late_s))
+        over = self._is_over(found)
+        if not over.any():
+            return found
+        state = {name: np.where(over, np.nan, found[name]) for name in _STATE if name in found}
+        return {**found, **state}
+
+    def _is_over(self, rows: Columns) -> npt.NDArray[np.bool_]:
+        """Which rows of flows' samples lie after the end of their flow."""
+        ends_us = self.flows["completion_us"]
+        if not ends_us.size:
+            return np.zeros(rows["t_us"].size, dtype=bool)
+        flow = rows["flow_id"].astype(int)
+        is_known = flow < ends_us.size
+        return np.asarray(is_known & (rows["t_us"] > ends_us[np.where(is_known, flow, 0)]))
 
     def _within(self, t_us: Floats, late_s: float) -> npt.NDArray[np.bool_]:
         seconds = t_us / 1e6

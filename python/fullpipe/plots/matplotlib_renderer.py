@@ -334,6 +334,8 @@ def _heat(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None
     axes.imshow(heat.values, aspect="auto", origin="lower", vmin=low, vmax=high)
     axes.set_xticks(range(len(heat.x_labels)), [_plain(x) for x in heat.x_labels], fontsize=8)
     axes.set_yticks(range(len(heat.y_labels)), [_plain(y) for y in heat.y_labels])
+    for line, column in heat.crossed:
+        axes.plot(column, line, "x", color="#c0392b", markersize=9)
     if heat.values.size > _MAX_NUMBERS:
         return
     for (line, column), value in np.ndenumerate(heat.values):

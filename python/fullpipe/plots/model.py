@@ -77,12 +77,14 @@ class Box:
 
 @dataclass(frozen=True)
 class Heat:
-    """A heat map: `values` [y label, x label], NaN for none; `title` names the values."""
+    """A heat map: `values` [y label, x label], NaN for none; `title` names the values. `crossed`:
+    (y, x) of cells that are crossed out, since their runs are not to be trusted."""
 
     values: Floats
     x_labels: tuple[str, ...]
     y_labels: tuple[str, ...]
     title: str
+    crossed: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,14 @@ def _data(plot: Plot) -> list[dict[str, Any]]:
             "x": [_plain(x) for x in plot.heat.x_labels],
             "y": [_plain(y) for y in plot.heat.y_labels],
         })  # fmt: skip
+        if plot.heat.crossed:
+            data.append({
+                "type": "scatter", "mode": "markers", "showlegend": False,
+                "x": [_plain(plot.heat.x_labels[x]) for _, x in plot.heat.crossed],
+                "y": [_plain(plot.heat.y_labels[y]) for y, _ in plot.heat.crossed],
+                "marker": {"symbol": "x-thin-open", "size": 14, "color": "#c0392b"},
+                "hovertemplate": "no result<extra></extra>",
+            })  # fmt: skip
     for trace in plot.traces:
         if trace.band is not None and not trace.joined:
             data += _band(trace, trace.band)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.units import counted
 from fullpipe.congestion.registry import cc_sets
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
 from fullpipe.metrics.titles import title_of
@@ -30,6 +31,8 @@ MAX_PANELS, MAX_SERIES = 24, 24
 
 #: A cell of a store as text, SWEEP/INDEX, in SQL.
 CELL = "sweep || '/' || cell"
+#: The runs whose figures are not to be trusted, in SQL.
+_UNTRUSTED = "select key from runs_rows where problems <> ''"
 #: Of these metrics less is better, of all others more.
 _LESS = ("delay", "rtt", "ping", "loss", "retransmit", "drops", "queue", "completion")
 
@@ -57,50 +60,61 @@ def make_chart(store: Store, request: Request) -> Grid:
         raise UserError(f"--kind {request.kind} needs --x")
     if request.kind == "heat" and request.by is None:
         raise UserError("--kind heat needs --by, the axis upwards")
-    rows, x_column, own = _rows(store, request)
+    found = _rows(store, request)
+    rows, x_column, own = found.rows, found.x, found.own
+    if not rows and found.problems:
+        raise UserError(f"plot: no run that fits is to be trusted: {found.problems[0]}")
     if not rows:
         raise UserError("plot: no run fits; `fullpipe query` shows what there is")
-    facets = _ordered([row[0] for row in rows])
+    crossed = found.crossed if request.kind == "heat" else []
+    facets = _ordered([row[0] for row in [*rows, *crossed]])
     if len(facets) > MAX_PANELS:
         raise UserError(f"--facet {request.facet}: {len(facets)} values, at most {MAX_PANELS}")
-    names = _ordered([row[1] for row in rows])
+    names = _ordered([row[1] for row in [*rows, *crossed]])
     if request.kind != "heat" and len(names) > MAX_SERIES:
         raise UserError(f"--by {request.by}: {len(names)} values, at most {MAX_SERIES}")
     divisors = [1.0 if request.kind != "pareto" else title_of(request.x or "")[1],
                 title_of(request.y)[1]]  # fmt: skip
     rows = [_divided(row, *divisors) for row in rows]
-    draw = _Drawer(request, x_column, names, _ordered([row[2] for row in rows]))
+    places = _ordered([row[2] for row in [*rows, *crossed]])
+    draw = _Drawer(request, x_column, names, places, crossed)
     panels = []
     for facet in facets:
         key = "" if request.facet is None else _shown(facet)
-        panels.append(draw.panel(key, [row for row in rows if row[0] == facet]))
+        panels.append(draw.panel(facet, key, [row for row in rows if row[0] == facet]))
     title = title_of(request.y)[0].partition(" (")[0]
     title += f" by {_axis_title(request.by)}" if request.by else ""
     note = "".join(f"; only flows whose {name} is the cell's" for name in own)
-    return Grid(title, panels, draw.note() + note)
+    return Grid(title, panels, draw.note() + note + _left_out(found, request.kind))
 
 
 class _Drawer:
     """Draws the panels of one request. `counts` gathers how many runs each point stands for."""
 
     def __init__(
-        self, request: Request, x_column: str, names: list[Any], places: list[Any]
+        self,
+        request: Request,
+        x_column: str,
+        names: list[Any],
+        places: list[Any],
+        crossed: Sequence[Any],
     ) -> None:
         self.request = request
         is_metric = request.kind in ("cdf", "pareto")
         self.x_title = _title(x_column) if is_metric else _axis_title(x_column)
         self.names = names
         self.places = places
+        self.crossed = crossed
         self.counts: list[int] = []
         is_number = all(isinstance(place, int | float) for place in places)
         self.is_numeric = request.kind == "line" and is_number
 
-    def panel(self, key: str, rows: list[Any]) -> Plot:
-        """The plot of these rows, which have the value `key` of the facets' axis."""
+    def panel(self, value: Any, key: str, rows: list[Any]) -> Plot:
+        """The plot of these rows, which have this value of the facets' axis, shown as `key`."""
         facet = self.request.facet
         title = "" if facet is None else f"{_axis_title(facet)} {key}"
         if self.request.kind == "heat":
-            return self._heat(key, title, rows)
+            return self._heat(value, key, title, rows)
         y_title = "Share of runs" if self.request.kind == "cdf" else _title(self.request.y)
         ticks = tuple((float(i), _shown(place)) for i, place in enumerate(self.places))
         is_placed = self.request.kind == "box" or (
@@ -154,7 +168,7 @@ class _Drawer:
             case _:
                 return f"means of {runs} runs"
 
-    def _heat(self, key: str, title: str, rows: list[Any]) -> Plot:
+    def _heat(self, facet: Any, key: str, title: str, rows: list[Any]) -> Plot:
         values = np.full((len(self.names), len(self.places)), np.nan)
         for line, name in enumerate(self.names):
             for column, place in enumerate(self.places):
@@ -163,9 +177,17 @@ class _Drawer:
                     values[line, column] = float(np.mean(found))
                     self.counts.append(len(found))
         heat = Heat(values, tuple(map(_shown, self.places)), tuple(map(_shown, self.names)),
-                    _title(self.request.y))  # fmt: skip
+                    _title(self.request.y), self._crossed(facet, values))  # fmt: skip
         by = _axis_title(self.request.by or "")
         return Plot(key, title, self.x_title, by, heat=heat, zero=False)
+
+    def _crossed(self, facet: Any, values: Floats) -> tuple[tuple[int, int], ...]:
+        """The cells none of whose runs is to be trusted."""
+        places = {
+            (self.names.index(name), self.places.index(place))
+            for panel, name, place in self.crossed if panel == facet
+        }  # fmt: skip
+        return tuple(sorted(place for place in places if np.isnan(values[place])))
 
     def _line(self, name: str, colour: str, rows: list[Any]) -> Trace:
         x, mean, half = [], [], []
@@ -268,18 +290,39 @@ class _Names:
         found = (f"{prefix}{name}_{unit}" for prefix in ("axis_", "") for unit in units)
         return next((column for column in found if column in self.columns), "") or self.column(name)
 
-    def where(self, condition: str | None) -> str:
-        """The rows that a user's condition and `own` leave, in SQL."""
+    def where(self, condition: str | None, is_trusted: bool = True) -> str:
+        """The rows that a user's condition and `own` leave, in SQL: of runs without problems, or
+        of the others."""
         conditions = [f"({condition})"] if condition else []
         conditions += [quoted(f"own_{name}") for name in self.own]
-        return f"where {' and '.join(conditions)}" if conditions else ""
+        conditions.append(f"key {'not in' if is_trusted else 'in'} ({_UNTRUSTED})")
+        return f"where {' and '.join(conditions)}"
 
 
-def _rows(
-    store: Store, request: Request
-) -> tuple[list[tuple[Any, Any, Any, str, float]], str, list[str]]:
-    """(facet, by, x, run, y) of every run that has a value, what the x axis shows, and the axes of
-    which only flows with their value count (`_Names.own`)."""
+@dataclass(frozen=True)
+class _Rows:
+    """`rows`: (facet, by, x, run, y) of every run that has a value. `x`: what that axis shows.
+    `own`: the axes of which only flows with their value count (`_Names.own`). `crossed`: (facet,
+    by, x) of runs that are left out since they are not to be trusted, and their `problems`."""
+
+    rows: list[tuple[Any, Any, Any, str, float]]
+    x: str
+    own: list[str]
+    crossed: list[tuple[Any, Any, Any]]
+    problems: list[str]
+
+
+def _left_out(found: _Rows, kind: str) -> str:
+    """What is said of the runs that are left out; empty where there are none."""
+    if not found.problems:
+        return ""
+    runs = counted(len(found.crossed), "run")
+    how = "crossed out" if kind == "heat" else "left out"
+    return f"; {how}, {runs}: {'; '.join(dict.fromkeys(found.problems[:2]))}"
+
+
+def _rows(store: Store, request: Request) -> _Rows:
+    """What a request asks for."""
     connection = connect(store)
     try:
         view = view_of(request.y, request.kind == "pareto")
@@ -312,7 +355,18 @@ def _rows(
             f"group by {', '.join([*dict.fromkeys(group), 'unit'])} "
             f"having avg({y}) is not null order by all",
         ).fetchall()
-        return rows, shown.removeprefix("axis_"), list(names.own)
+        wanted = names.where(request.where, is_trusted=False)
+        shown_x = x if x not in ("null", "avg(x_value)") else "null"
+        bad = select(
+            connection,
+            f"select {facet}, {by}, {shown_x}, any_value(problems_of.problems) "
+            f"from {view} join (select key, problems from runs_rows) problems_of using (key) "
+            f"{wanted} group by {', '.join([*dict.fromkeys([*group, 'key'])])} order by all",
+        ).fetchall()
+        return _Rows(
+            rows, shown.removeprefix("axis_"), list(names.own),
+            [(row[0], row[1], row[2]) for row in bad], [row[3] for row in bad],
+        )  # fmt: skip
     except duckdb.Error as error:
         raise UserError(f"plot: {reason(error, connection)}") from None
     finally:

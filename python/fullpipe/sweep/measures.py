@@ -16,6 +16,8 @@ from fullpipe import _native
 from fullpipe.base.columns import as_numpy, column
 from fullpipe.congestion import stacks
 from fullpipe.metrics.samples import COLUMNS, samples_of
+from fullpipe.metrics.silence import sentences
+from fullpipe.plan.blocked import blocked_flows
 from fullpipe.plan.facts import Facts as PlanFacts
 from fullpipe.plan.facts import facts_of as plan_facts
 from fullpipe.recording.recording import Recording
@@ -25,12 +27,15 @@ VERSION = _native.metrics.VERSION
 
 
 class Facts(NamedTuple):
-    """What is known of a run beside its tables. `plan`: what its metrics need of its plan."""
+    """What is known of a run beside its tables. `plan`: what its metrics need of its plan;
+    `flows`: names; `blocked`: flows that cannot deliver anything, and why."""
 
     key: str
     seed: int
     engine: str
     plan: PlanFacts
+    flows: tuple[str, ...] = ()
+    blocked: Mapping[int, str] = {}
     problems: str = ""
     interrupted: bool = False
 
@@ -38,7 +43,10 @@ class Facts(NamedTuple):
 def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_ns: int) -> Facts:
     """The facts of a plan with this seed."""
     directions = [flow["direction"] for flow in plan["flows"]]
-    return Facts(key, seed, engine, plan_facts(plan, directions, warmup_ns))
+    return Facts(
+        key, seed, engine, plan_facts(plan, directions, warmup_ns),
+        tuple(flow["name"] for flow in plan["flows"]), blocked_flows(plan),
+    )  # fmt: skip
 
 
 class Rows:
@@ -85,11 +93,13 @@ class Rows:
             for table in ("runs", "flows", "path")
         )
         key = column([one.key for one in facts], pa.string())
+        silent, loss = runs.pop("silent").to_pylist(), path["loss_ratio"].to_pylist()
+        problems = [_problems(*one) for one in zip(facts, silent, loss, strict=True)]
         return {
             "runs": pa.table({
                 "key": key, "seed": column([one.seed for one in facts], pa.uint64()),
                 "engine": column([one.engine for one in facts], pa.string()), **runs,
-                "problems": column([one.problems for one in facts], pa.string()),
+                "problems": column(problems, pa.string()),
                 "interrupted": column([one.interrupted for one in facts], pa.bool_()),
             }),
             "flows": pa.table({"key": key.take(flows.pop("run")), **flows}),
@@ -98,6 +108,16 @@ class Rows:
                 "queue": column([one.plan.queues[0].name for one in facts], pa.string()), **path,
             }),
         }  # fmt: skip
+
+
+def _problems(facts: Facts, silent: str, loss_ratio: float | None) -> str:
+    """Why a run is not to be trusted, its own silence included; empty where it is."""
+    queue = facts.plan.queues[0].name if loss_ratio == 1 else ""
+    if not silent and not queue:
+        return facts.problems
+    found = sentences(facts.flows, [int(flow) for flow in silent.split()], facts.blocked, queue)
+    found = [facts.problems, *[one for one in found if one not in facts.problems]]
+    return "; ".join(filter(None, found))
 
 
 def _array(kind: str, values: Any) -> pa.Array:
