@@ -14,7 +14,7 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
 from fullpipe import cli
-from fullpipe.congestion.userfiles import contained
+from fullpipe.congestion.userfiles import pool
 from fullpipe.engines.child import without_main
 
 #: What the commands that tests call load in their bodies.
@@ -63,4 +63,4 @@ def _run(words: list[str], folder: str, environment: dict[str, str], output: str
     try:
         cli.main()
     finally:
-        contained._end_all()  # no exit handlers run in these processes
+        pool.end_all()  # no exit handlers run in these processes

@@ -13,7 +13,7 @@ from external_files import PATH, plan, run
 from fullpipe import CaState, Constant, Controller, EventKind
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_set
-from fullpipe.congestion.userfiles import classes, contained
+from fullpipe.congestion.userfiles import classes, limits
 from fullpipe.engines import engine
 from fullpipe.engines.runner import run_scenario
 from fullpipe.recording.recording import TABLES, Recording
@@ -238,7 +238,7 @@ def test_ending_the_program_in_a_class_ends_the_run_not_the_program(
 def test_a_class_that_waits_for_ever_is_stopped_with_its_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(contained.STALL_S, "2")
+    monkeypatch.setenv(limits.STALL_S, "2")
     for endless in ("while True: pass", "import time; time.sleep(1e6)"):
         path = written(tmp_path, RENO.replace("acked = ack.acked_sacked", endless))
         with pytest.raises(UserError, match=r"mine\.py:21: stopped: no simulated time"):
@@ -267,7 +267,7 @@ def test_a_class_can_do_nothing_to_the_machine(tmp_path: Path) -> None:
 
 
 def test_a_class_cannot_take_all_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(contained.MEMORY_MIB, "1024")
+    monkeypatch.setenv(limits.MEMORY_MIB, "1024")
     path = written(tmp_path, RENO.replace("acked = ack.acked_sacked", "acked = bytearray(2**31)"))
     with pytest.raises(UserError, match=r"mine\.py:21: in on_ack .*MemoryError"):
         run(f"{path}:Reno")

@@ -23,7 +23,7 @@ from fullpipe.cli.app import app
 from fullpipe.congestion import userfiles
 from fullpipe.congestion.controller import Controller, EventKind
 from fullpipe.congestion.registry import cc_set
-from fullpipe.congestion.userfiles import contained, native, preprocessing
+from fullpipe.congestion.userfiles import limits, native, preprocessing
 from fullpipe.congestion.userfiles.source import keep
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.sim import SimEngine
@@ -166,7 +166,7 @@ def test_a_division_of_signed_values_is_refused_for_the_kernel(tmp_path: Path) -
 def test_code_that_goes_wrong_is_stopped_and_the_program_goes_on(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(contained.STALL_S, "2")
+    monkeypatch.setenv(limits.STALL_S, "2")
     old, new, reason = CONTAINED[kind]
     if kind == "endless recursion":
         path = changed(tmp_path, GROW, "ctl->cwnd += deep(&left);")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fullpipe.congestion.userfiles import frames
-from fullpipe.congestion.userfiles.contained import Bounds, _Job
 from fullpipe.congestion.userfiles.frames import ForgedError, Frames, counts, unpacked
+from fullpipe.congestion.userfiles.protocol import Bounds, Job
 from fullpipe.congestion.userfiles.worker import message, packed
 
 END_NS = 10**9
@@ -130,7 +130,7 @@ def test_no_bytes_raise_anything_else() -> None:
 
 def test_steps_of_a_nanosecond_do_not_restart_the_clock_of_stalls() -> None:
     """Of a run of 1 s, 1 ms has to pass: 1000 limits are the most that it takes."""
-    job = _Job(2**31 - 1, Bounds(end_ns=END_NS))
+    job = Job(2**31 - 1, Bounds(end_ns=END_NS))
     job.advance(1)
     job.clock.stalled_s = 1.0
     for done_ns in range(2, 1000):
@@ -141,7 +141,7 @@ def test_steps_of_a_nanosecond_do_not_restart_the_clock_of_stalls() -> None:
 
 
 def test_rows_without_simulated_time_have_a_bound() -> None:
-    job = _Job(2**31 - 1, Bounds(end_ns=END_NS))
+    job = Job(2**31 - 1, Bounds(end_ns=END_NS))
     job.count_rows(1 << 30)
     with pytest.raises(ForgedError, match="no time passes"):
         job.count_rows(1)

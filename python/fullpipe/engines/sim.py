@@ -1,5 +1,5 @@
 """Engine `sim`: the packet-level simulator (crates/fullpipe-sim), in this process; with algorithms
-from files, in a worker without rights (congestion/userfiles/contained.py).
+from files, in a worker without rights (congestion/userfiles/pool.py).
 
 Its clock is virtual, and the same plan gives the same tables.
 """

@@ -26,7 +26,7 @@ from fullpipe.kernel.tracing import introduced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fullpipe.congestion.userfiles import contained
+    from fullpipe.congestion.userfiles import protocol
 
 #: What a call is, in front of its facts.
 KEYS = ("t_us", "cc", "connection", "sequence", "call")
@@ -276,7 +276,7 @@ def _each(trace: Path, take: Callable[[Mapping[str, Any]], None]) -> None:
         raise UserError(f"{trace}: {error}") from None
 
 
-def _listener(take: Callable[[Mapping[str, Any]], None]) -> contained.Listener:
-    from fullpipe.congestion.userfiles.contained import Listener
+def _listener(take: Callable[[Mapping[str, Any]], None]) -> protocol.Listener:
+    from fullpipe.congestion.userfiles.protocol import Listener
 
     return Listener(rows=take)

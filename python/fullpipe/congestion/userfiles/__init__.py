@@ -23,10 +23,10 @@ from fullpipe.congestion.userfiles.source import (
 
 if TYPE_CHECKING:
     from fullpipe.congestion.userfiles.bpf import NoClangError, bpf_object, compile_bpf
-    from fullpipe.congestion.userfiles.contained import Bounds, Listener
     from fullpipe.congestion.userfiles.frames import counts, unpacked
     from fullpipe.congestion.userfiles.fuzzing import NoSanitizersError, fuzz
     from fullpipe.congestion.userfiles.native import ask, describe, load, load_here, warnings
+    from fullpipe.congestion.userfiles.protocol import Bounds, Listener
     from fullpipe.congestion.userfiles.unwritten import uninitialised
 
 __all__ = [
@@ -58,7 +58,7 @@ __all__ = [
 #: Module -> names that only commands with a file use, loaded at their first use (PEP 562).
 _LAZY = {
     "bpf": ["NoClangError", "bpf_object", "compile_bpf"],
-    "contained": ["Bounds", "Listener"],
+    "protocol": ["Bounds", "Listener"],
     "frames": ["counts", "unpacked"],
     "fuzzing": ["NoSanitizersError", "fuzz"],
     "native": ["ask", "describe", "load", "load_here", "warnings"],

@@ -1,5 +1,5 @@
 """A file's algorithm for the simulator: a cached shared object of cc/external.c, which a worker
-loads (contained.py). Must never know an engine.
+loads (pool.py). Must never know an engine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion.userfiles import contained, toolchain
+from fullpipe.congestion.userfiles import pool, protocol, toolchain
 from fullpipe.congestion.userfiles.errors import explain_errors
 from fullpipe.congestion.userfiles.source import Source, folder_of, is_class, keep, source_of
 
@@ -67,7 +67,7 @@ def describe(source: Source) -> dict[str, Any]:
 
         return classes.describe(source.id)
     keep(source)
-    answer = contained.ask([_algorithm(source)], "describe", {"identity": source.id})
+    answer = pool.ask([_algorithm(source)], "describe", {"identity": source.id})
     found = _checked(source, answer.value)
     if found["state_bytes"] > MAX_STATE_BYTES:
         raise UserError(
@@ -82,14 +82,14 @@ def ask(
     job: str,
     arguments: Mapping[str, Any],
     blobs: Sequence[bytes] = (),
-    listener: contained.Listener | None = None,
+    listener: protocol.Listener | None = None,
     read: Sequence[str] = (),
     files: Mapping[str, int] | None = None,
-    bounds: contained.Bounds | None = None,
-) -> contained.Answer:
-    """As `contained.ask`, with the algorithms of these ids."""
+    bounds: protocol.Bounds | None = None,
+) -> protocol.Answer:
+    """As `pool.ask`, with the algorithms of these ids."""
     algorithms = [_algorithm(source_of(identity)) for identity in identities]
-    return contained.ask(algorithms, job, arguments, blobs, listener, read, files, bounds)
+    return pool.ask(algorithms, job, arguments, blobs, listener, read, files, bounds)
 
 
 def load_here(identity: str, is_debugged: bool = False) -> None:
@@ -106,8 +106,8 @@ def load_here(identity: str, is_debugged: bool = False) -> None:
         _native.cc.load(str(file), identity)
 
 
-def _algorithm(source: Source) -> contained.Algorithm:
-    return contained.Algorithm(source, None if source.is_class else _shared_object(source))
+def _algorithm(source: Source) -> protocol.Algorithm:
+    return protocol.Algorithm(source, None if source.is_class else _shared_object(source))
 
 
 def _checked(source: Source, found: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The clock of a worker's watchdog (contained.py). Must never know what the worker does."""
+"""The clock of a worker's watchdog (pool.py). Must never know what the worker does."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The process in which the code of algorithms from files runs, with the simulator around it.
 
-`contained.py` starts this file as a script, because importing the package takes longer than a short
+`process.py` starts this file as a script, because importing the package takes longer than a short
 run. It gives up its rights before it loads any of that code, then does one job after another. All
 that it sends may be forged by that code.
 """
