@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from targets import Targets
 
-from fullpipe.engines.runner import run_scenario
+from fullpipe.engines.run import runs_of
+from fullpipe.engines.runner import execute
 from fullpipe.engines.vm import web
 from fullpipe.flent.templates import scenario_of, template
 from fullpipe.metrics import View, goodput_bps, traffic_flows
@@ -83,9 +84,8 @@ def recorded(
     """A run of the scenario."""
     scenario = make_scenario({**document, "seed": seed})
     out = Path(folder) / f"{engine}{seed}"
-    (recording,) = run_scenario(
-        scenario, "", [out], engine, {"web": True} if web_programs else {}, seeds=[seed]
-    ).recordings
+    options = {"web": True} if web_programs else {}
+    (recording,) = execute(runs_of(scenario, "", [seed], engine, options), [out]).recordings
     for warning in recording.warnings:
         print(f"  {engine}: {warning}")
     return recording

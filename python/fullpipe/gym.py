@@ -24,7 +24,8 @@ from fullpipe.api.recordings import Recordings
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import userfiles
 from fullpipe.engines.base import RunResult
-from fullpipe.engines.runner import AGENT, record_result
+from fullpipe.engines.record import AGENT, record_result
+from fullpipe.engines.run import Run
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.plan.resolve import resolve
@@ -171,7 +172,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         folder = Path(keeps.name) / "run" if keeps is not None else Path(out or "")
         result = RunResult(arrow_tables(raw), {}, {"problems": []}, interrupted=raw["interrupted"])
         toml = tomli_w.dumps({**self._document, "seed": self._seed})
-        return Recordings([record_result(self._plan, toml, folder, "sim", {}, result)], keeps)
+        run = Run(self._plan, toml, self._scenario.warmup)
+        return Recordings([record_result(run, folder, result)], keeps)
 
     def _prepare(self, scenario: Document | str | Path) -> None:
         document = dict(scenario) if isinstance(scenario, Mapping) else load_document(scenario)

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from check import problems_of
-from fullpipe.engines.runner import record_result
+from fullpipe.engines.record import record_result
+from fullpipe.engines.run import Run
 from fullpipe.engines.sim import SimEngine
 from fullpipe.metrics.summary import summarise
 from fullpipe.plan.resolve import resolve
@@ -112,7 +113,7 @@ def test_the_checker_finds_a_recording_that_was_tampered_with(
     plan = resolve(make_scenario(DOCUMENT))
     pcap = tmp_path / "run.pcap"
     result = SimEngine().run(plan, lambda _done: True, {"pcap": str(pcap)})
-    recording = record_result(plan, "", tmp_path / "run", "sim", {}, result)
+    recording = record_result(Run(plan, ""), tmp_path / "run", result)
     summary = summarise(recording)
     assert problems_of(recording.path, pcap, summary) == []
     file = recording.path / f"{table}.parquet"

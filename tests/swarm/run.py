@@ -33,7 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from check import problems_of
 from fullpipe.base.errors import UserError
-from fullpipe.engines.runner import record_result
+from fullpipe.engines.record import record_result
+from fullpipe.engines.run import Run
 from fullpipe.engines.sim import SimEngine
 from fullpipe.metrics.summary import summarise
 from fullpipe.plan.resolve import resolve
@@ -79,7 +80,8 @@ def _run(case: Case, folder: Path) -> Result:
     text = write(case, folder).read_text()
     find_files(case.document, folder)
     try:
-        plan = resolve(make_scenario(case.document))
+        scenario = make_scenario(case.document)
+        plan = resolve(scenario)
     except UserError as error:
         refused = str(error)
         lines = refused.count("\n") + 1
@@ -98,7 +100,7 @@ def _run(case: Case, folder: Path) -> Result:
             for name, table in result.tables.items()
             if not table.equals(again.tables[name])
         ]
-    recording = record_result(plan, text, folder / "recording", "sim", {}, result)
+    recording = record_result(Run(plan, text, scenario.warmup), folder / "recording", result)
     problems += problems_of(folder / "recording", pcap, summarise(recording))
     return Result(case.seed, problems=problems)
 

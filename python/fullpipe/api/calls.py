@@ -48,7 +48,8 @@ def run(
     Raises UserError for bad input (also what a Controller raises, with its line), RunError if a
     run failed, KeyboardInterrupt where it was interrupted."""
     from fullpipe.engines import engine_names
-    from fullpipe.engines.runner import run_scenario, seeds_of
+    from fullpipe.engines.run import runs_of, seeds_of
+    from fullpipe.engines.runner import execute
 
     if engine not in engine_names():
         raise UserError(f"engine {engine!r}: unknown; known are {', '.join(engine_names())}")
@@ -60,10 +61,9 @@ def run(
     base = Path(keeps.name) / "runs" if keeps is not None else Path(out or "")
     several = [base / f"run-{index:03d}" for index in range(len(wanted))]
     folders = [base] if len(wanted) == 1 else several
-    outcome = run_scenario(
-        made, toml, folders, engine, {name: str(value) for name, value in options.items()},
-        on_progress or (lambda _share: None), jobs, wanted,
-    )  # fmt: skip
+    given = {name: str(value) for name, value in options.items()}
+    runs = runs_of(made, toml, wanted, engine, given)
+    outcome = execute(runs, folders, on_progress or (lambda _share: None), jobs)
     if outcome.interrupted:
         raise KeyboardInterrupt
     if outcome.failures:
@@ -140,18 +140,12 @@ def _scenario(
 ) -> tuple[Scenario, str]:
     """The scenario and its text, which is the original if nothing was changed."""
     from fullpipe.base.overrides import apply_changes
-    from fullpipe.scenario.document import changed, load_document
-    from fullpipe.scenario.model import make_scenario
+    from fullpipe.scenario.model import load_with_toml, make_scenario
 
-    changes = list(changes)
     if isinstance(scenario, Mapping):
         document = apply_changes(_with_classes(scenario), changes)
         return make_scenario(document), tomli_w.dumps(document)
-    document = changed(load_document(scenario), changes, scenario)
-    made = make_scenario(document, str(scenario))
-    if changes:
-        return made, tomli_w.dumps(document)
-    return made, Path(scenario).read_text(encoding="utf-8")
+    return load_with_toml(scenario, changes)
 
 
 def _with_classes(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,17 +44,22 @@ def parse_toml(text: str) -> dict[str, Any]:
     raise tomllib.TOMLDecodeError(f"tables are nested deeper than {_MAX_DEPTH} levels")
 
 
-def with_value(text: str, key: str, value: int) -> str:
-    """A document with a key of its top level set. Its other lines stay as they are."""
+def with_value(text: str, key: str, value: int | str) -> str:
+    """A document with a key of its top level set. Its other lines stay as they are; a new key goes
+    below the comments at the head, which name its schema."""
     text = text.removeprefix("\ufeff")
     given = tomllib.loads(text)
     if given.get(key) == value:
         return text
-    line = f"{key} = {value}"
+    line = tomli_w.dumps({key: value})
     top = re.search(r"^\s*\[", text, re.M)
-    head = text[: top.start()] if top else text
-    changed, count = re.subn(rf"^{key}\s*=.*$", line, head, count=1, flags=re.M)
-    found = (changed if count else f"{line}\n{head}") + text[len(head) :]
-    if tomllib.loads(found) != {**given, key: value}:  # such as a key within a text of many lines
+    end = top.start() if top else len(text)
+    changed, count = re.subn(rf"^{key}\s*=.*$", line.rstrip(), text[:end], count=1, flags=re.M)
+    if not count:
+        lines = text[:end].splitlines(keepends=True)
+        below = next((at for at, each in enumerate(lines) if not each.startswith("#")), len(lines))
+        changed = "".join([*lines[:below], line, *lines[below:]])
+    result = changed + text[end:]
+    if tomllib.loads(result) != {**given, key: value}:  # such as a key within a text of many lines
         return tomli_w.dumps({**given, key: value})
-    return found
+    return result

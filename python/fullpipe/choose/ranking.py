@@ -19,7 +19,8 @@ import tomli_w
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.units import format_size
-from fullpipe.engines.runner import run_scenario
+from fullpipe.engines.run import runs_of
+from fullpipe.engines.runner import execute
 from fullpipe.metrics import summarise
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import Scenario, make_scenario
@@ -179,9 +180,8 @@ def _run_all(
             on_progress(sum(shares) / len(shares))
 
         toml = tomli_w.dumps(documents[index])
-        outcome = run_scenario(
-            scenarios[index], toml, [out / f"run-{index:03d}"], "sim", {}, progress
-        )
+        runs = runs_of(scenarios[index], toml, [scenarios[index].seed])
+        outcome = execute(runs, [out / f"run-{index:03d}"], progress)
         if outcome.failures:
             raise RunError("; ".join(outcome.failures))
         return outcome.recordings[0]

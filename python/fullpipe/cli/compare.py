@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,12 +32,114 @@ from fullpipe.cli.output import comparison_table, console, fail, message, warn, 
 from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
+    from fullpipe.engines.run import Run
     from fullpipe.recording.recording import Recording
-    from fullpipe.scenario.model import Scenario
 
 
 #: The path where --path names none.
 _PATH = {"rate": "100mbit", "rtt": "40ms", "buffer": "1bdp", "qdisc": "fifo", "loss": "0%"}
+
+
+@dataclass(frozen=True)
+class Network:
+    """The path that all are compared on."""
+
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SCENARIO",
+            help="Scenario file whose network to take, instead of --rate and the others.",
+        ),
+    ] = None
+    rate: Annotated[
+        str | None, typer.Option(help=f"Rate of the bottleneck; by default {_PATH['rate']}.")
+    ] = None
+    rtt: Annotated[str | None, typer.Option(help=f"Base RTT; by default {_PATH['rtt']}.")] = None
+    buffer: Annotated[
+        str | None, typer.Option(help=f"Limit of the queue; by default {_PATH['buffer']}.")
+    ] = None
+    qdisc: Annotated[
+        str | None,
+        typer.Option(help="Queue discipline: fifo (the default), fq_codel, cake, pie, ..."),
+    ] = None
+    loss: Annotated[str | None, typer.Option(help="Random loss; by default none.")] = None
+
+    @property
+    def source(self) -> str:
+        """What errors call it."""
+        return "compare" if self.path is None else str(self.path)
+
+    def document(self) -> dict[str, Any]:
+        """The keys of a scenario that describe it. Raises UserError for an option beside --path."""
+        from fullpipe.scenario.document import load_document
+        from fullpipe.scenario.network import network_of
+
+        given = {name: value for name in _PATH if (value := getattr(self, name)) is not None}
+        if self.path is None:
+            return {"path": {**_PATH, **given}}
+        network = network_of(load_document(self.path), self.source)
+        for name, value in given.items():
+            how = "--set on its [[link]]" if "link" in network else f"--set path.{name}={value}"
+            raise UserError(f"--{name}: the path comes from --path; change it with {how}")
+        return network
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What runs on it, and how often."""
+
+    flows: Annotated[
+        int, typer.Option(min=1, max=500, help="Flows of each congestion control in a run.")
+    ] = 1
+    together: Annotated[
+        bool, typer.Option("--together", help="Run all in one run, against each other.")
+    ] = False
+    harm_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Run each against as many flows of this one, and measure what those lose.",
+            autocompletion=cc_names,
+        ),
+    ] = None
+    duration: Annotated[str, typer.Option(help="Duration of a run.")] = "30s"
+    warmup: Annotated[str, typer.Option(help="Beginning that metrics leave out.")] = "5s"
+    set_: Changes = None
+    repeat: Annotated[
+        int, typer.Option(min=1, max=1000, help="Runs of each, with different seeds.")
+    ] = 5
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raises UserError for options that contradict each other."""
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UserError(
+                f"compare: {', '.join(twice)} is given twice; for more flows use --flows"
+            )
+        if self.together and self.harm_to is not None:
+            raise UserError("--harm-to: runs each in a run of its own; leave out --together")
+
+
+@dataclass(frozen=True)
+class On:
+    """The engine and its options."""
+
+    engine: Engine = "sim"
+    machine: Machine = "qemu"
+    kernel: KernelImage = None
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is written and printed."""
+
+    out: Recordings = None
+    light: Light = False
+    figures: Figures = None
+    json_: Json = False
+
+
+_NETWORK, _RUNS, _ON, _OUTPUT = Network(), Runs(), On(), Output()
 
 
 @with_groups
@@ -48,63 +152,101 @@ def compare(
             autocompletion=cc_names,
         ),
     ],
-    path: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="SCENARIO",
-            help="Scenario file whose network to take, instead of --rate and the others.",
-        ),
-    ] = None,
-    rate: Annotated[
-        str | None, typer.Option(help=f"Rate of the bottleneck; by default {_PATH['rate']}.")
-    ] = None,
-    rtt: Annotated[str | None, typer.Option(help=f"Base RTT; by default {_PATH['rtt']}.")] = None,
-    buffer: Annotated[
-        str | None, typer.Option(help=f"Limit of the queue; by default {_PATH['buffer']}.")
-    ] = None,
-    qdisc: Annotated[
-        str | None,
-        typer.Option(help="Queue discipline: fifo (the default), fq_codel, cake, pie, ..."),
-    ] = None,
-    flows: Annotated[
-        int, typer.Option(min=1, max=500, help="Flows of each congestion control in a run.")
-    ] = 1,
-    duration: Annotated[str, typer.Option(help="Duration of a run.")] = "30s",
-    warmup: Annotated[str, typer.Option(help="Beginning that metrics leave out.")] = "5s",
-    loss: Annotated[str | None, typer.Option(help="Random loss; by default none.")] = None,
-    set_: Changes = None,
-    repeat: Annotated[
-        int, typer.Option(min=1, max=1000, help="Runs of each, with different seeds.")
-    ] = 5,
-    engine: Engine = "sim",
-    machine: Machine = "qemu",
-    kernel: KernelImage = None,
-    together: Annotated[
-        bool, typer.Option("--together", help="Run all in one run, against each other.")
-    ] = False,
-    harm_to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Run each against as many flows of this one, and measure what those lose.",
-            autocompletion=cc_names,
-        ),
-    ] = None,
-    out: Recordings = None,
-    light: Light = False,
-    figures: Figures = None,
+    network: Network = _NETWORK,
+    wanted: Runs = _RUNS,
+    on: On = _ON,
+    output: Output = _OUTPUT,
     looks: LookOptions = DEFAULT_LOOK,
-    json_: Json = False,
 ) -> None:
     """Compares congestion controls on one path.
 
     Each runs alone, unless --together or --harm-to is given. Prints means over the runs with 95 %
     intervals (bootstrap) and, for controls that run alone, Welch's test of each metric. A run is
     one repetition. Exit status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
+    from fullpipe.base.writing import check_folder
+    from fullpipe.report.page import write_report
+
+    check_folder("--figures", output.figures)
+    look = looks.look_of(output.figures)
+    wanted.check(names)
+    path = network.document()
+    options = engine_options(on.engine, on.machine, kernel=on.kernel)
+    base = output.out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
+    if base.exists():
+        raise UserError(f"{base}: exists already; name another folder with --out")
+    planned = _planned(names, network, path, wanted, on.engine, options)
+    failures: list[str] = []
+    results: dict[str, list[Recording]] = {}
+    for label, plan in planned.items():
+        recordings, failed = _run(label, plan, base)
+        failures += failed
+        if recordings:
+            results[label] = recordings
+    if not results or (wanted.harm_to is not None and _alone(wanted.harm_to) not in results):
+        fail("; ".join(failures), 1)
+    first = next(iter(planned.values()))
+    common = {key: first.document[key] for key in (*path, "duration", "warmup")}
+    _show(results, first.seeds, wanted, {"engine": on.engine, **options, **common}, output.json_)
+    every = [recording for recordings in results.values() for recording in recordings]
+    for recording in every:
+        warn(str(recording.path), recording.warnings)
+    message(f"recordings: {base}")
+    message(f"report: {write_report(every, base / 'report.html', light=output.light)}")
+    write_figures(every, output.figures, look)
+    if failures:
+        fail("; ".join(failures), 1)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """What runs under one label."""
+
+    document: Mapping[str, Any]
+    duration_s: float
+    runs: Sequence[Run]
+
+    @property
+    def seeds(self) -> list[int]:
+        return [run.seed for run in self.runs]
+
+
+def _planned(
+    names: list[str],
+    network: Network,
+    path: Mapping[str, Any],
+    wanted: Runs,
+    engine: str,
+    options: Mapping[str, str],
+) -> dict[str, _Planned]:
+    """Label -> its runs. Raises UserError where one is no scenario or the engine cannot run it."""
     import tomli_w
 
-    from fullpipe.base.writing import check_folder
-    from fullpipe.engines.runner import seeds_of
+    from fullpipe.engines.run import runs_of, seeds_of
+    from fullpipe.scenario.document import changed
+    from fullpipe.scenario.model import make_scenario
+
+    planned = {}
+    for label, flows in _groups(names, wanted.flows, wanted.together, wanted.harm_to).items():
+        document: dict[str, Any] = {
+            **path, "name": label, "duration": wanted.duration, "warmup": wanted.warmup,
+            "flow": flows, "probe": [{"kind": "ping"}],
+        }  # fmt: skip
+        document = changed(document, wanted.set_ or [], network.path or "compare")
+        scenario = make_scenario(document, network.source)
+        seeds = seeds_of(scenario, wanted.repeat)
+        runs = runs_of(scenario, tomli_w.dumps(document), seeds, engine, options)
+        planned[label] = _Planned(document, scenario.duration / 1e9, runs)
+    return planned
+
+
+def _show(
+    results: Mapping[str, Sequence[Recording]],
+    seeds: list[int],
+    wanted: Runs,
+    facts: Mapping[str, Any],
+    as_json: bool,
+) -> None:
+    """Prints the comparison; `facts`: what its JSON says of the runs besides."""
     from fullpipe.metrics import summarise
     from fullpipe.report.comparison import (
         BOOTSTRAP_SEED,
@@ -112,85 +254,30 @@ def compare(
         compare_runs,
         compare_shares,
     )
-    from fullpipe.report.page import write_report
-    from fullpipe.scenario.document import changed, load_document
-    from fullpipe.scenario.model import make_scenario
-    from fullpipe.scenario.network import network_of
 
-    check_folder("--figures", figures)
-    look = looks.look_of(figures)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UserError(f"compare: {', '.join(twice)} is given twice; for more flows use --flows")
-    if together and harm_to is not None:
-        raise UserError("--harm-to: runs each in a run of its own; leave out --together")
-    wanted = {"rate": rate, "rtt": rtt, "buffer": buffer, "qdisc": qdisc, "loss": loss}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    if path is not None and given:
-        name, value = next(iter(given.items()))
-        is_row = "link" in network_of(load_document(path), str(path))
-        how = "--set on its [[link]]" if is_row else f"--set path.{name}={value}"
-        raise UserError(f"--{name}: the path comes from --path; change it with {how}")
-    options = engine_options(engine, machine, kernel=kernel)
-    base = out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
-    if base.exists():
-        raise UserError(f"{base}: exists already; name another folder with --out")
-    if path is None:
-        network: dict[str, Any] = {"path": {**_PATH, **given}}
-    else:
-        network = network_of(load_document(path), str(path))
-    plans: dict[str, tuple[Scenario, str]] = {}
-    common: dict[str, Any] = {}
-    for name, group in _groups(names, flows, together, harm_to).items():
-        document: dict[str, Any] = {
-            **network, "name": name, "duration": duration, "warmup": warmup,
-            "flow": group, "probe": [{"kind": "ping"}],
-        }  # fmt: skip
-        document = changed(document, set_ or [], path or "compare")
-        common = {key: document[key] for key in (*network, "duration", "warmup")}
-        scenario = make_scenario(document, "compare" if path is None else str(path))
-        plans[name] = (scenario, tomli_w.dumps(document))
-    failures: list[str] = []
-    results = {}
-    for name, plan in plans.items():
-        runs, failed = _run(name, *plan, base, engine, options, repeat)
-        failures += failed
-        if runs:
-            results[name] = runs
-    if not results or (harm_to is not None and _alone(harm_to) not in results):
-        fail("; ".join(failures), 1)
     summaries = {name: [summarise(run) for run in runs] for name, runs in results.items()}
-    alone = summaries.get(_alone(harm_to), [])
+    alone = summaries.get(_alone(wanted.harm_to), [])
     compared = {name: runs for name, runs in summaries.items() if runs is not alone}
     rows = compare_runs(compared)
-    if harm_to is not None:
+    if wanted.harm_to is not None:
         rows += compare_harm(alone, compared)
-    if together:
+    if wanted.together:
         rows += compare_shares(next(iter(summaries.values())))
-    recordings = [run for runs in results.values() for run in runs]
-    seeds = seeds_of(next(iter(plans.values()))[0], repeat)
-    if json_:
+    if as_json:
         print(json.dumps({
-            "engine": engine, **options, **common, "flows_each": flows, "harm_to": harm_to,
-            "seeds": seeds, "bootstrap_seed": BOOTSTRAP_SEED,
-            "metrics": [row.to_dict() for row in rows], "runs": summaries,
+            **facts, "flows_each": wanted.flows, "harm_to": wanted.harm_to, "seeds": seeds,
+            "bootstrap_seed": BOOTSTRAP_SEED, "metrics": [row.to_dict() for row in rows],
+            "runs": summaries,
         }, allow_nan=False))  # fmt: skip
-    else:
-        alarms = {
-            name: "; ".join(why for run in runs for why in run.problems)
-            for name, runs in results.items()
-        }
-        console.print(comparison_table(rows, alarms))
-        console.print(_notes(seeds, any(row.test is not None for row in rows)))
-        if harm_to is not None:
-            console.print(_harm_note(harm_to, flows))
-    for run in recordings:
-        warn(str(run.path), run.warnings)
-    message(f"recordings: {base}")
-    message(f"report: {write_report(recordings, base / 'report.html', light=light)}")
-    write_figures(recordings, figures, look)
-    if failures:
-        fail("; ".join(failures), 1)
+        return
+    alarms = {
+        name: "; ".join(why for run in runs for why in run.problems)
+        for name, runs in results.items()
+    }
+    console.print(comparison_table(rows, alarms))
+    console.print(_notes(seeds, any(row.test is not None for row in rows)))
+    if wanted.harm_to is not None:
+        console.print(_harm_note(wanted.harm_to, wanted.flows))
 
 
 def _groups(
@@ -232,23 +319,15 @@ def _alone(harm_to: str | None) -> str:
     return "" if harm_to is None else f"{_harmed(harm_to)} alone"
 
 
-def _run(
-    label: str,
-    scenario: Scenario,
-    toml: str,
-    base: Path,
-    engine: str,
-    options: dict[str, str],
-    repeat: int,
-) -> tuple[list[Recording], list[str]]:
+def _run(label: str, planned: _Planned, base: Path) -> tuple[list[Recording], list[str]]:
     """The recordings, and why runs failed."""
-    from fullpipe.engines.runner import run_scenario
+    from fullpipe.engines.runner import execute
 
     folder = base / label.replace(" ", "").replace(":", "_").replace("/", "_").lstrip(".")
-    folders = [folder / f"run-{index:03d}" for index in range(repeat)]
-    with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
+    folders = [folder / f"run-{index:03d}" for index in range(len(planned.runs))]
+    with progress(label[:40], planned.duration_s * len(planned.runs)) as update:
         try:
-            outcome = run_scenario(scenario, toml, folders, engine, options, update)
+            outcome = execute(planned.runs, folders, update)
         except AlgorithmError as error:
             return [], [f"{label}: {error}"]
     if outcome.interrupted:

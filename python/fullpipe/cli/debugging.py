@@ -6,25 +6,21 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import userfiles
-from fullpipe.plan.resolve import resolve
 from fullpipe.plan.senders import cc_choices
 
-if TYPE_CHECKING:
-    from fullpipe.scenario.model import Scenario
 
-
-def how_gdb_runs_it(scenario: Scenario, words: Sequence[str]) -> str:
+def how_gdb_runs_it(plan: Mapping[str, Any], words: Sequence[str]) -> str:
     """The command of gdb for a command of this program (`sys.argv`), with a breakpoint in each
     algorithm's on_ack. It records beside this command's --out and can be repeated. Raises UserError
     if no flow's algorithm is a file of C."""
-    identities = {choice["algorithm"] for _, choice in cc_choices(resolve(scenario))}
+    identities = {choice["algorithm"] for _, choice in cc_choices(plan)}
     names = sorted(
         userfiles.source_of(identity).name
         for identity in identities

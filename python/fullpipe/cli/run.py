@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +46,7 @@ from fullpipe.cli.output import (
 from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
+    from fullpipe.engines.run import Run
     from fullpipe.plots.look import Look
     from fullpipe.scenario.model import Scenario
 
@@ -51,57 +54,33 @@ if TYPE_CHECKING:
 MAX_RUNS_OF_TABLES, MAX_RUNS_OF_LINES = 3, 10
 
 
-@with_groups
-def run(
-    context: typer.Context,
-    scenario: ScenarioFile,
-    engine: Engine = "sim",
-    repeat: Annotated[
-        int, typer.Option(min=1, max=10000, help="Number of runs, each with another seed.")
-    ] = 1,
-    out: Recordings = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the recordings that --out has.")
-    ] = False,
-    set_: Changes = None,
-    json_: Json = False,
-    per_flow: Annotated[
-        bool, typer.Option("--per-flow", help="Print a row per flow, not per [[flow]] entry.")
-    ] = False,
+@dataclass(frozen=True)
+class What:
+    """What of a scenario is run, and how often."""
+
+    set_: Changes = None
     cc: Annotated[
         str | None,
         typer.Option(
             help="Congestion control for every flow: a name, or a file such as ./mine.h.",
             autocompletion=cc_names,
         ),
-    ] = None,
-    pcap: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a packet capture (sim, one run).")
-    ] = None,
-    report: Annotated[bool, typer.Option(help="Write an HTML report beside the recording.")] = True,
-    light: Light = False,
-    figures: Figures = None,
-    looks: LookOptions = DEFAULT_LOOK,
-    jobs: Jobs = None,
-    machine: Machine = "qemu",
-    cc_form: Form = None,
-    kernel: KernelImage = None,
-    modules: KernelModules = None,
-    cc_trace: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Record every call of fullpipe's algorithms for `fullpipe replay` (one run).",
-        ),
-    ] = None,
-    debug_cc: Annotated[
-        bool,
-        typer.Option(
-            "--debug-cc",
-            help="Compile files of congestion controls for a debugger, and print how gdb runs this "
-            "(sim, one run).",
-        ),
-    ] = False,
+    ] = None
+    repeat: Annotated[
+        int, typer.Option(min=1, max=10000, help="Number of runs, each with another seed.")
+    ] = 1
+    jobs: Jobs = None
+
+
+@dataclass(frozen=True)
+class On:
+    """The engine and its options."""
+
+    engine: Engine = "sim"
+    machine: Machine = "qemu"
+    cc_form: Form = None
+    kernel: KernelImage = None
+    modules: KernelModules = None
     background_processes: Annotated[
         int | None,
         typer.Option(
@@ -110,75 +89,132 @@ def run(
             help="Short processes that the measured host starts every 110 ms, like a script that "
             "polls its queues (vm, live).",
         ),
-    ] = None,
+    ] = None
     peer: Annotated[
         str | None, typer.Option(metavar="HOST[:PORT]", help="Agent on the far host (live).")
-    ] = None,
+    ] = None
     token: Annotated[
         str | None, typer.Option(envvar="FULLPIPE_TOKEN", help="Token of that agent.")
-    ] = None,
+    ] = None
+    pcap: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a packet capture (sim, one run).")
+    ] = None
+    cc_trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Record every call of fullpipe's algorithms for `fullpipe replay` (one run).",
+        ),
+    ] = None
+    debug_cc: Annotated[
+        bool,
+        typer.Option(
+            "--debug-cc",
+            help="Compile files of congestion controls for a debugger, and print how gdb runs this "
+            "(sim, one run).",
+        ),
+    ] = False
+
+    def options(self, repeat: int) -> dict[str, str]:
+        """The options as the engine takes them. Raises UserError for those of another engine, and
+        for those of one run where there are more."""
+        is_single_sim = repeat == 1 and self.engine == "sim"
+        if self.pcap is not None and not is_single_sim:
+            raise UserError("--pcap: only with --engine sim and one run")
+        if self.cc_trace is not None and repeat > 1:
+            raise UserError("--cc-trace: only with one run")
+        if self.debug_cc and not is_single_sim:
+            raise UserError("--debug-cc: only with --engine sim and one run")
+        options = engine_options(
+            self.engine, self.machine, pcap=self.pcap, kernel=self.kernel, modules=self.modules,
+            cc_form=self.cc_form, peer=self.peer, background_processes=self.background_processes,
+            cc_trace=self.cc_trace, debug_cc=self.debug_cc or None, token=self.token,
+        )  # fmt: skip
+        if self.token is not None and self.peer is None:
+            raise UserError("--token: is for the agent of another host; name that with --peer HOST")
+        return options
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is written and printed."""
+
+    out: Recordings = None
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the recordings that --out has.")
+    ] = False
+    json_: Json = False
+    per_flow: Annotated[
+        bool, typer.Option("--per-flow", help="Print a row per flow, not per [[flow]] entry.")
+    ] = False
+    report: Annotated[bool, typer.Option(help="Write an HTML report beside the recording.")] = True
+    light: Light = False
+    figures: Figures = None
+
+
+DEFAULT_WHAT, DEFAULT_ON, DEFAULT_OUTPUT = What(), On(), Output()
+
+
+@with_groups
+def run(
+    context: typer.Context,
+    scenario: ScenarioFile,
+    what: What = DEFAULT_WHAT,
+    on: On = DEFAULT_ON,
+    output: Output = DEFAULT_OUTPUT,
+    looks: LookOptions = DEFAULT_LOOK,
 ) -> None:
     """Runs a scenario and records it.
 
     Ctrl-C ends the runs early. What they have recorded is kept and reported as interrupted. Exit
     status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
     from fullpipe.base.writing import check_folder
-    from fullpipe.engines import engine as engine_of
-    from fullpipe.plan.resolve import resolve
+    from fullpipe.engines.run import runs_of, seeds_of
     from fullpipe.recording.replacing import replaced
-    from fullpipe.scenario.document import changed, load_document
-    from fullpipe.scenario.model import make_scenario
 
-    if pcap is not None and (repeat > 1 or engine != "sim"):
-        raise UserError("--pcap: only with --engine sim and one run")
-    if cc_trace is not None and repeat > 1:
-        raise UserError("--cc-trace: only with one run")
-    if debug_cc and (repeat > 1 or engine != "sim"):
-        raise UserError("--debug-cc: only with --engine sim and one run")
-    options = engine_options(
-        engine, machine, pcap=pcap, kernel=kernel, modules=modules, cc_form=cc_form, peer=peer,
-        background_processes=background_processes, cc_trace=cc_trace, debug_cc=debug_cc or None,
-        token=_token(context, token, peer),
-    )  # fmt: skip
-    if "token" in options and peer is None:
-        raise UserError("--token: is for the agent of another host; name that with --peer HOST")
-    check_folder("--figures", figures)
-    look = looks.look_of(figures)
-    document = changed(load_document(scenario), set_ or [], scenario)
-    if cc is not None:
-        _set_cc(document, cc)
-    # An unchanged file is recorded as it was written, with its comments.
-    is_unchanged = scenario.is_file() and not set_ and cc is None
-    toml = scenario.read_text(encoding="utf-8") if is_unchanged else _as_toml(document)
+    on = _with_token(context, on)
+    options = on.options(what.repeat)
+    check_folder("--figures", output.figures)
+    look = looks.look_of(output.figures)
+    made, text = _read(scenario, what)
+    runs = runs_of(made, text, seeds_of(made, what.repeat), on.engine, options, str(scenario))
+    if on.debug_cc:
+        from fullpipe.cli.debugging import how_gdb_runs_it, is_debugged
+
+        command = how_gdb_runs_it(runs[0].plan, sys.argv)
+        if not is_debugged():
+            message(f"under gdb:\n  {command}")
+    base = output.out or default_folder(made.name)
+    existing = next((folder for folder in _folders(base, what.repeat) if folder.exists()), None)
+    if existing is not None and not output.force:
+        raise UserError(
+            f"{existing}: exists already; name another folder with --out, or replace it with "
+            "--force"
+        )
+    with replaced(base) if output.force else nullcontext():
+        record(made, runs, base, output, what.jobs, look)
+
+
+def default_folder(name: str) -> Path:
+    """Where recordings go for which --out names no folder."""
+    return Path("recordings") / f"{_slug(name)}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _read(path: Path, what: What) -> tuple[Scenario, str]:
+    """The scenario with its changes, and its TOML."""
+    from fullpipe.scenario.model import load_with_toml
+
+    cc = what.cc
+    if cc is None:
+        return load_with_toml(path, what.set_ or [])
     try:
-        made = make_scenario(document, str(scenario))
+        return load_with_toml(path, what.set_ or [], lambda document: _set_cc(document, cc))
     except UserError as error:
         # Every flow has what --cc says; the file may be right.
         own, is_first, why = str(error).partition("flow.0.cc: ")
-        if cc is None or not is_first or own != f"{scenario}: ":
+        if not is_first or own != f"{path}: ":
             raise
         raise UserError(f"--cc: {why}") from None
-    try:
-        engine_of(engine).check(resolve(made))
-    except UserError as error:
-        raise UserError(f"{scenario}: {error}") from None
-    if debug_cc:
-        from fullpipe.cli.debugging import how_gdb_runs_it, is_debugged
-
-        told = how_gdb_runs_it(made, sys.argv)
-        if not is_debugged():
-            message(f"under gdb:\n  {told}")
-    base = out or Path("recordings") / f"{_slug(made.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
-    taken = next((folder for folder in _folders(base, repeat) if folder.exists()), None)
-    if taken is not None and not force:
-        raise UserError(
-            f"{taken}: exists already; name another folder with --out, or replace it with --force"
-        )
-    with replaced(base) if force else nullcontext():
-        record(
-            made, toml, base, engine, repeat, options, json_, per_flow, report, light, figures,
-            jobs, look,
-        )  # fmt: skip
 
 
 def _folders(base: Path, repeat: int) -> list[Path]:
@@ -188,43 +224,38 @@ def _folders(base: Path, repeat: int) -> list[Path]:
 
 def record(
     scenario: Scenario,
-    scenario_toml: str,
+    runs: Sequence[Run],
     base: Path,
-    engine: str,
-    repeat: int,
-    options: dict[str, str],
-    as_json: bool,
-    per_flow: bool,
-    report: bool,
-    light: bool,
-    figures: Path | None,
-    jobs: int | None,
+    output: Output,
+    jobs: int | None = None,
     look: Look | None = None,
 ) -> None:
-    """Runs, prints and reports. Ends the command with status 1 where a run failed and 130 where
-    it was interrupted."""
-    from fullpipe.engines.runner import run_scenario
+    """Does runs, prints and reports. Ends the command with status 1 where a run failed and 130
+    where it was interrupted."""
+    from fullpipe.engines.runner import execute
     from fullpipe.metrics import summarise
 
-    folders = _folders(base, repeat)
+    repeat = len(runs)
     label = scenario.name if repeat == 1 else f"{scenario.name}, {repeat} runs"
     with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
-        outcome = run_scenario(scenario, scenario_toml, folders, engine, options, update, jobs)
+        outcome = execute(runs, _folders(base, repeat), update, jobs)
     recordings = outcome.recordings
     if recordings:
-        _print([summarise(recording) for recording in recordings], as_json, per_flow)
-        if engine == "sim" and not as_json:
+        summaries = [summarise(recording) for recording in recordings]
+        _print(summaries, output.json_, output.per_flow)
+        if runs[0].engine == "sim" and not output.json_:
             from fullpipe.agreement.expected import sentence
 
             console.print(sentence(scenario))
         for recording in recordings:
             warn(str(recording.path), recording.warnings)
         message(f"recording: {base}")
-        if report:
+        if output.report:
             from fullpipe.report.page import write_report
 
-            message(f"report: {write_report(recordings, base / 'report.html', light=light)}")
-        write_figures(recordings, figures, look)
+            page = write_report(recordings, base / "report.html", light=output.light)
+            message(f"report: {page}")
+        write_figures(recordings, output.figures, look)
     if outcome.interrupted and not recordings:
         fail("interrupted before anything was recorded", INTERRUPTED)
     if outcome.interrupted:
@@ -257,18 +288,11 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         console.print(comparison_table(rows, {label: "; ".join(problems)}))
 
 
-def _token(context: typer.Context, token: str | None, peer: str | None) -> str | None:
-    """The token where there is a peer, or where it is on the command line: the environment may have
-    one for other commands."""
+def _with_token(context: typer.Context, on: On) -> On:
+    """Without a token from the environment where there is no peer: it may be for other commands."""
     source = context.get_parameter_source("token")
     is_written = source is not None and source.name == "COMMANDLINE"
-    return token if peer is not None or is_written else None
-
-
-def _as_toml(document: dict[str, Any]) -> str:
-    import tomli_w
-
-    return tomli_w.dumps(document)
+    return on if on.peer is not None or is_written else replace(on, token=None)
 
 
 def _set_cc(document: dict[str, Any], cc: str) -> None:

@@ -85,10 +85,9 @@ def test(
     flent export` writes the recording as a file of that test."""
     import tomli_w
 
-    from fullpipe.cli.run import record
-    from fullpipe.engines import engine as engine_of
+    from fullpipe.cli.run import Output, record
+    from fullpipe.engines.run import runs_of, seeds_of
     from fullpipe.flent.templates import scenario_of, template
-    from fullpipe.plan.resolve import resolve
     from fullpipe.scenario.document import changed, load_document
     from fullpipe.scenario.har import page_of_har
     from fullpipe.scenario.model import make_scenario
@@ -117,9 +116,9 @@ def test(
     if show:
         print(text, end="")
         return
-    engine_of(engine).check(resolve(made))
+    runs = runs_of(made, text, seeds_of(made, repeat), engine, options)
     base = out or Path("recordings") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    record(made, text, base, engine, repeat, options, json_, False, report, False, None, jobs)
+    record(made, runs, base, Output(json_=json_, report=report), jobs)
 
 
 def _list(as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """Engines: what runs a plan. All return the same thing, so that nothing downstream knows which.
 
-`engine(name)` gives one; `runner.run_scenario` runs a scenario into recordings, with several seeds
-over all cores.
+`engine(name)` gives one; `run.runs_of` makes the runs of a scenario, `runner.execute` does and
+records them over all cores.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ import gzip
 import json
 import os
 import secrets
-import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ import numpy as np
 
 import fullpipe
 from fullpipe.base.errors import UserError
-from fullpipe.base.toml import parse_toml
 from fullpipe.flent.applications import page_series, stream_series
 from fullpipe.flent.document import Floats
 from fullpipe.flent.gridding import Columns, SeriesData, flow_series, ping_series, queue_series
@@ -154,10 +152,7 @@ class _Clock:
 
 def _template(recording: Recording, test: str | None) -> Template | None:
     """The test that the recording's scenario says it is, unless another one is wanted."""
-    try:
-        name = parse_toml(recording.scenario_toml).get("flent_test")
-    except tomllib.TOMLDecodeError:
-        return None
+    name = recording.document.get("flent_test")
     return template(name) if name in names() and test in (None, name) else None
 
 

@@ -5,11 +5,10 @@ What a group is called comes from the names of its flows.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from fullpipe.base.toml import parse_toml
 from fullpipe.metrics.view import View
 
 
@@ -25,7 +24,7 @@ def flow_groups(view: View) -> list[FlowGroup]:
     """The flows by the `[[flow]]` entries of the recorded scenario, in order; each flow by itself
     where the scenario is not recorded or tells another number of flows."""
     names = [str(name) for name in view.flows["flow"]]
-    counts = _counts(view.recording.scenario_toml)
+    counts = _counts(view.recording.document)
     if sum(counts) != len(names):
         counts = [1] * len(names)
     groups, first = [], 0
@@ -36,11 +35,8 @@ def flow_groups(view: View) -> list[FlowGroup]:
     return groups
 
 
-def _counts(scenario_toml: str) -> list[int]:
-    try:
-        entries = parse_toml(scenario_toml).get("flow")
-    except tomllib.TOMLDecodeError:
-        return []
+def _counts(document: Mapping[str, Any]) -> list[int]:
+    entries = document.get("flow")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         return []
     counts = [entry.get("count", 1) for entry in entries]

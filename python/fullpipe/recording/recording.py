@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import tomllib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.toml import parse_toml
 from fullpipe.recording import checksums
 from fullpipe.recording.parquet import opened_parquet, write_parquet, write_pieces
 
@@ -247,6 +249,16 @@ class Recording:
             return ""
         except UnicodeDecodeError:
             raise RecordingError(f"{file}: not a text file; a scenario is TOML in UTF-8") from None
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The scenario as written, not checked; empty if there is none, or it is no TOML.
+
+        Raises RecordingError if the file is damaged."""
+        try:
+            return parse_toml(self.scenario_toml)
+        except tomllib.TOMLDecodeError:
+            return {}
 
     @property
     def problems(self) -> list[str]:

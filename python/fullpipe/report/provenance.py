@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fullpipe.base.toml import parse_toml
 from fullpipe.base.units import format_rate, format_size, format_time
 from fullpipe.congestion.registry import Table, base_of, is_kernel
 from fullpipe.metrics import View
@@ -90,7 +88,7 @@ def constants(group: Group) -> list[dict[str, Any]]:
 
     `usual` is the value in the set that it comes from, None where this program does not know it."""
     found = []
-    tables = _tables(group.runs[0].recording.scenario_toml)
+    tables = _tables(group.runs[0].recording.document)
     for cc in group.ccs:
         values = group.runs[0].metadata.constants.get(cc, {})
         known = base_of(cc, tables)
@@ -114,12 +112,9 @@ def constants(group: Group) -> list[dict[str, Any]]:
     return found
 
 
-def _tables(scenario_toml: str) -> dict[str, Table]:
+def _tables(document: Mapping[str, Any]) -> dict[str, Table]:
     """The variants that a recorded scenario declares; it may come from anywhere."""
-    try:
-        written = parse_toml(scenario_toml).get("cc")
-    except tomllib.TOMLDecodeError:
-        return {}
+    written = document.get("cc")
     tables = written.items() if isinstance(written, dict) else ()
     return {
         str(name): Table(str(table["base"]), {})
@@ -131,10 +126,7 @@ def _tables(scenario_toml: str) -> dict[str, Table]:
 def commands(group: Group) -> list[str]:
     """The command lines that repeat these runs from `scenario.toml`; empty where the recording has
     no scenario."""
-    try:
-        document = parse_toml(group.runs[0].recording.scenario_toml)
-    except tomllib.TOMLDecodeError:
-        return []
+    document = group.runs[0].recording.document
     engine = group.runs[0].metadata.engine
     options = group.runs[0].metadata.options
     seeds = [run.metadata.seed for run in group.runs]

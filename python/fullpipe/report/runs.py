@@ -7,7 +7,6 @@ checked here, once.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.refusals import explain
-from fullpipe.base.toml import parse_toml
 from fullpipe.base.units import UnitError, counted, parse_spread, parse_time
 from fullpipe.congestion.trust import from_outside
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summary_of
@@ -130,9 +128,8 @@ class Run:
         """The recording's scenario and plan; None where the scenario, read again, gives another
         plan, since an external recording may say anything."""
         try:
-            document = parse_toml(self.recording.scenario_toml)
             with from_outside():  # reading a class executes it
-                scenario = make_scenario(document)
+                scenario = make_scenario(self.recording.document)
                 plan = resolve(scenario, self.metadata.seed)
         except (UserError, ValueError):
             return None
@@ -240,10 +237,10 @@ def _repeated(recording: Recording) -> Any:
     """What repetitions of a run have in common of their plans."""
     plan = recording.metadata.get("plan", {})
     try:
-        document = parse_toml(recording.scenario_toml)
-        starts = parse_time(document.get("start_spread", 0))
-        return without_seed(plan, starts, parse_spread(document.get("rtt_spread", 0)))
-    except (tomllib.TOMLDecodeError, UnitError, AttributeError, KeyError, TypeError):
+        starts = parse_time(recording.document.get("start_spread", 0))
+        spread = parse_spread(recording.document.get("rtt_spread", 0))
+        return without_seed(plan, starts, spread)
+    except (UnitError, AttributeError, KeyError, TypeError):
         return plan  # from elsewhere, and not as this program writes it
 
 

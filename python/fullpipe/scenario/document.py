@@ -24,8 +24,15 @@ FORMAT_VERSION = 1
 def load_document(
     path: Path | str, what: str = "scenario", needs: str = "duration, [path] and [[flow]]"
 ) -> dict[str, Any]:
-    """The TOML file as a dictionary, not validated; `what` and `needs` name the kind of file and
-    its content in errors.
+    """The TOML file as a dictionary, not validated: see `load_with_text`."""
+    return load_with_text(path, what, needs)[0]
+
+
+def load_with_text(
+    path: Path | str, what: str = "scenario", needs: str = "duration, [path] and [[flow]]"
+) -> tuple[dict[str, Any], str]:
+    """The TOML file as a dictionary, not validated, and as text; `what` and `needs` name the kind
+    of file and its content in errors.
 
     Raises UserError where it cannot be read, is empty, too large or no TOML."""
     path = Path(path)
@@ -39,7 +46,8 @@ def load_document(
             raise UserError(f"{path}: is {kind}; a {what} is a TOML file")
         if len(content) > MAX_FILE_BYTES:
             raise UserError(f"{path}: larger than 1 MiB; that is no {what}")
-        document: dict[str, Any] = parse_toml(content.decode("utf-8"))
+        text = content.decode("utf-8").replace("\r\n", "\n")
+        document: dict[str, Any] = parse_toml(text)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -50,7 +58,7 @@ def load_document(
         raise UserError(f"{path}: empty; a {what} needs {needs}")
     check_version(document, str(path))
     find_files(document, path.parent)
-    return document
+    return document, text
 
 
 def check_version(document: Mapping[str, Any], source: str) -> None:

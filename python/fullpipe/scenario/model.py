@@ -6,10 +6,11 @@ are parsed; `fullpipe.plan` resolves it into what engines read. Must never know 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
+import tomli_w
 from pydantic import (
     ConfigDict,
     Field,
@@ -24,7 +25,7 @@ from fullpipe.base.overrides import apply_changes
 from fullpipe.base.refusals import explain
 from fullpipe.congestion.registry import Table, check_choices
 from fullpipe.scenario.applications import MAX_CONNECTIONS, MAX_DATAGRAMS, Page, Udp
-from fullpipe.scenario.document import changed, load_document
+from fullpipe.scenario.document import changed, load_document, load_with_text
 from fullpipe.scenario.fields import Duration, Interval, Section, Spread, Time
 from fullpipe.scenario.flow import MAX_FLOWS, Flow, Probe
 from fullpipe.scenario.host import Host
@@ -284,6 +285,22 @@ def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario
 
     Raises UserError naming file, key, value and what is allowed."""
     return make_scenario(changed(load_document(path), changes, path), str(path))
+
+
+def load_with_toml(
+    path: FilePath | str,
+    changes: Iterable[str] = (),
+    edit: Callable[[dict[str, Any]], None] | None = None,
+) -> tuple[Scenario, str]:
+    """As `load_scenario`, with the scenario's TOML: a file that nothing changes stays as it was
+    written, with its comments. `edit` changes the document too."""
+    document, text = load_with_text(path)
+    changes = list(changes)
+    document = changed(document, changes, path)
+    if edit is not None:
+        edit(document)
+    is_as_written = FilePath(path).is_file() and not changes and edit is None
+    return make_scenario(document, str(path)), text if is_as_written else tomli_w.dumps(document)
 
 
 def make_scenario(

@@ -19,9 +19,9 @@ from fullpipe.base.refusals import explain
 from fullpipe.base.scratch import scratch
 from fullpipe.congestion.registry import cc_sets
 from fullpipe.congestion.trust import from_outside
-from fullpipe.engines.runner import run_scenario
+from fullpipe.engines.run import runs_of
+from fullpipe.engines.runner import execute
 from fullpipe.metrics import summarise
-from fullpipe.plan.resolve import resolve
 from fullpipe.plots.plotly_renderer import figure_of
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots
@@ -111,7 +111,8 @@ def draw(document: dict[str, Any], trusted: Sequence[Path] = ()) -> Drawn:
     with from_outside(trusted), scratch("fullpipe-bench-") as folder:
         scenario = make_scenario(document, "bench")
         toml = tomli_w.dumps(document)
-        outcome = run_scenario(scenario, toml, [folder / "run"], "sim", jobs=1)
+        planned = runs_of(scenario, toml, [scenario.seed])
+        outcome = execute(planned, [folder / "run"])
         run = read_run(outcome.recordings[0])
         figures = [
             {"key": plot.key, "title": plot.title, **figure_of(plot)}
@@ -119,7 +120,7 @@ def draw(document: dict[str, Any], trusted: Sequence[Path] = ()) -> Drawn:
             if plot.key in _SHOWN
         ]
         summary = summarise(outcome.recordings[0])
-        sliders = sliders_of(resolve(scenario))
+        sliders = sliders_of(planned[0].plan)
     return Drawn(toml, sliders, figures, summary)
 
 

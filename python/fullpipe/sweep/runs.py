@@ -40,6 +40,7 @@ class Run(NamedTuple):
     external: tuple[str, ...]
     has_traffic: bool
     document: str = ""
+    warmup_ns: int = 0
 
 
 def scenario_at(
@@ -69,7 +70,8 @@ def run_of(
     algorithms = (choice["algorithm"] for _, choice in cc_choices(plan))
     from_files = tuple(filter(userfiles.is_external, algorithms))
     cost = cost_s(plan, engine_name)
-    return Run(facts, to_json(plan), cost, from_files, "traffic" in plan)
+    has_traffic = "traffic" in plan
+    return Run(facts, to_json(plan), cost, from_files, has_traffic, warmup_ns=scenario.warmup)
 
 
 def cost_s(plan: Mapping[str, Any], engine_name: str) -> float:

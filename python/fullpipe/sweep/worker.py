@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines.base import engine
-from fullpipe.engines.runner import record_result
+from fullpipe.engines.record import record_result
+from fullpipe.engines.run import Run as EngineRun
 from fullpipe.sweep.measures import Facts, Rows
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.schedule import Failure
@@ -68,7 +69,8 @@ class Cells:
             raise RunError(result.failure)
         if self.keep_recordings:
             place = store.workplace()
-            record_result(plan, run.document, place, self.engine, self.options, result)
+            done = EngineRun(plan, run.document, run.warmup_ns, self.engine, self.options)
+            record_result(done, place, result)
             kept[run.facts.key] = place
         problems = "; ".join(str(one) for one in result.health.get("problems", []))
         facts = run.facts._replace(problems=problems, interrupted=result.interrupted)
