@@ -68,4 +68,4 @@ def _access_cause(access: Mapping[str, Any], direction: Direction) -> str:
 
 
 def _is_certain(loss: Mapping[str, Any] | None) -> bool:
-    return bool(loss) and loss["probability_ppm"] >= _ALWAYS_PPM
+    return loss is not None and loss["probability_ppm"] >= _ALWAYS_PPM

@@ -85,7 +85,10 @@ class Worker:
         self._memory_bytes = rights.memory_bytes
         self._bases: dict[str, int] = {}
         self._is_loaded = False
-        paths = {identity: path and str(path) for identity, path in self._objects.items()}
+        paths = {
+            identity: None if path is None else str(path)
+            for identity, path in self._objects.items()
+        }
         self._process = Process(paths, rights)
 
     @property
