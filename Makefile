@@ -17,7 +17,7 @@ DEMO_SYSTEM := build/.system-packages-demo
 SYSTEM := build/.system-packages
 TEST_SYSTEM := build/.system-packages-test
 
-.PHONY: build wheel demo test test-more test-all swarm golden quic test-quic test-cluster test-live \
+.PHONY: build verdicts wheel demo test test-more test-all swarm golden quic test-quic test-cluster test-live \
 	test-web lint format lock clean assets kernels docs
 
 build: $(VENV)/bin/fullpipe assets
@@ -87,6 +87,16 @@ demo: $(VENV)/bin/fullpipe
 	rm -rf build/demo
 	$(STEP) "demo" $(VENV)/bin/fullpipe run scenarios/demo.toml --out build/demo
 	@echo "Open build/demo/report.html in a browser."
+
+# The papers' figures and verdicts: runs the catalogue with the papers' durations and repetitions, what
+# the simulator contradicts in the virtual machine too, and writes docs/evidence. Some five CPU hours;
+# Ctrl-C keeps what ended. `make verdicts SIZE=` takes the short runs, a quarter of an hour.
+SIZE := --full
+verdicts: build
+	$(VENV)/bin/fullpipe experiment run --all $(SIZE) --confirm --out build/verdicts.html
+	$(VENV)/bin/fullpipe experiment report --all $(SIZE) --out build/verdicts.html --evidence docs/evidence \
+		--note "Runs are of the simulator as built from commit $$(git rev-parse --short=8 HEAD) ($$(date '+%-d %B %Y'))."
+	$(PYTHON) scripts/results.py
 
 # Writes the manual. A warning, such as a broken link, is an error.
 docs: $(TOOLS) $(VENV)/bin/fullpipe

@@ -305,8 +305,16 @@ def report(
         Path | None,
         typer.Option(metavar="FILE", help="Write a short version too, such as claims.md."),
     ] = None,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write a page for each paper with its figures, a page of counts, and all verdicts "
+            "as CSV.",
+        ),
+    ] = None,
     note: Annotated[
-        str, typer.Option(help="A line for the head of --claims, such as which build ran.")
+        str, typer.Option(help="A line for the head of these pages, such as which build ran.")
     ] = "",
     table: Annotated[
         bool, typer.Option("--table", help="Print all cells instead of writing the page.")
@@ -345,6 +353,13 @@ def report(
         where = "" if chosen.catalogue is None else _shown(chosen.catalogue)
         names = chosen.names or ()
         _write(claims, claims_page(judged, note, where, _shown(claims), names))
+    if evidence is not None:
+        from fullpipe.experiments.paper_pages import paper_pages, require_right_if
+
+        for name, text in paper_pages(judged, _shown(evidence), note).items():
+            write_text(evidence / name, text)
+        message(f"wrote {evidence}")
+        require_right_if(judged)
     waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
     if waiting:
         message(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")

@@ -32,16 +32,18 @@ that others measured need `--observed FILE.csv` with both commands.
 [experiments.md](../reference/experiments.md#verdicts) says how verdicts are made. The unit of
 repetition is the run; the intervals are 95 % over runs.
 
-**Outcomes.** *Reproduced*: holds in every cell. *Partly*: holds in some cells and fails
-in at most half, which are listed. *Contradicted*: fails in more than half. *Differs*: as
-contradicted, but only in the simulator, in cells that were not compared with a kernel.
-*Unexplained*: as these, over the paper's own set-up, and no cause that was tried accounts for the
-difference. *Uncertain*: the runs allow both outcomes. A cell in which they do is no failure. Values
-without an interval have fewer than three runs.
+{outcomes}
 
 **Charts.** `o` the measured value, `[==]` its interval, `┃` the threshold of the claim, `x` the
 paper's value.
 """
+_OUTCOMES = """\
+**Outcomes.** *Reproduced*: holds in every cell. *Partly*: holds in some cells and fails in at most
+half, which are listed. *Contradicted*: fails in more than half. *Differs*: as contradicted, but
+only in the simulator, in cells that were not compared with a kernel. *Unexplained*: as these, over
+the paper's own set-up, and no cause that was tried accounts for the difference. *Uncertain*: the
+runs allow both outcomes. A cell in which they do is no failure. Values without an interval have
+fewer than three runs."""
 #: Kinds of claims: printed in a paper, necessary for a printed one to mean what it says, or a
 #: target of this project.
 KINDS = {"printed": "claims of the papers", "implied": "implied by them", "target": "our targets"}
@@ -63,18 +65,24 @@ def claims_page(
         which=" ".join(names) or "--all",
         options=f" --catalogue {catalogue}" if catalogue else " --confirm",
         page=page + (f" --catalogue {catalogue}" if catalogue else ""),
+        outcomes=_OUTCOMES,
     )
     judged = [
         one for one in judged if not (one.results.entry.comparison_file and one.results.missing)
     ]
-    lines = [head, *([_escaped(note), ""] if note else []), *_counts(judged), ""]
-    lines += [*_held_out(judged), *_rests(judged)]
+    lines = [head, *([escaped(note), ""] if note else []), *counts_table(judged), ""]
+    lines += [*_held_out(judged), *evidence_table(judged)]
     for paper in papers(judged):
         lines += ["", f"## {title(paper)}"]
         for one in judged:
             if one.results.entry.paper == paper and one.verdicts:
                 lines += _section(one)
     return "\n".join(lines) + "\n"
+
+
+def outcomes() -> str:
+    """What each verdict means."""
+    return _OUTCOMES
 
 
 def papers(judged: Iterable[EntryVerdicts]) -> list[str]:
@@ -121,7 +129,8 @@ def rests(judged: Iterable[EntryVerdicts], wanted: str) -> dict[tuple[Status, Gr
     return found
 
 
-def _counts(judged: Sequence[EntryVerdicts]) -> list[str]:
+def counts_table(judged: Sequence[EntryVerdicts]) -> list[str]:
+    """The lines of the table of verdicts by paper."""
     lines = list(_COUNTS_HEAD)
     for paper in papers(judged):
         lines += _counts_row(title(paper), counts(judged, paper))
@@ -153,7 +162,8 @@ def _counts_row(name: str, found: dict[Status, int]) -> list[str]:
     return [f"| {name} | " + " | ".join(str(found[one]) for one in STATUSES) + " |"]
 
 
-def _rests(judged: Sequence[EntryVerdicts]) -> list[str]:
+def evidence_table(judged: Sequence[EntryVerdicts]) -> list[str]:
+    """The lines of the table of verdicts by the evidence that they rest on."""
     titles = [*GRADES.values(), "nothing"]
     lines = ["Evidence:", "", f"| | {' | '.join(titles)} | all |",
              "|---|" + "---:|" * (len(titles) + 1)]  # fmt: skip
@@ -175,15 +185,20 @@ def _rests(judged: Sequence[EntryVerdicts]) -> list[str]:
 def _section(one: EntryVerdicts) -> list[str]:
     entry = one.results.entry
     low, high = one.results.repetitions
-    lines = ["", _escaped(f"### {entry.heading}"), f"`{entry.id}`"]
+    lines = ["", escaped(f"### {entry.heading}"), f"`{entry.id}`"]
     if high:
         runs = str(low) if low == high else f"{low} to {high}"
         many = "s" if high > 1 else ""
         lines[-1] += (
             f", {one.results.engine}, {runs} run{many} of each of {len(one.results.points)} cells"
         )
-    lines += ["", "| claim | published | measured | verdict | evidence |", "|---|---|---|---|---|"]
-    return lines + [_row(verdict) for verdict in one.verdicts]
+    return [*lines, "", *claims_table(one.verdicts)]
+
+
+def claims_table(verdicts: Iterable[Verdict]) -> list[str]:
+    """The lines of the table of these verdicts."""
+    head = ("| claim | published | measured | verdict | evidence |", "|---|---|---|---|---|")
+    return [*head, *(_row(verdict) for verdict in verdicts)]
 
 
 def _row(verdict: Verdict) -> str:
@@ -194,12 +209,12 @@ def _row(verdict: Verdict) -> str:
     about = "" if claim.about == "paper" else f" *({_ABOUT[claim.about]})*"
     about += " *(held out)*" if claim.held_out else ""
     chart = text_chart(verdict)
-    measured = _escaped(verdict.measured + (f" ({verdict.kernel})" if verdict.kernel else ""))
+    measured = escaped(verdict.measured + (f" ({verdict.kernel})" if verdict.kernel else ""))
     cells = (
-        _escaped(claim.text + about),
-        _escaped(verdict.published),
+        escaped(claim.text + about),
+        escaped(verdict.published),
         measured + (f"<br>`{chart}`" if chart else ""),
-        mark + (f": {_escaped(said)}" if said else ""),
+        mark + (f": {escaped(said)}" if said else ""),
         GRADES.get(verdict.grade, ""),
     )
     return "| " + " | ".join(cells) + " |"
@@ -222,5 +237,6 @@ def why(verdict: Verdict) -> str:
 _ABOUT = {"simulator": "our target", "arithmetic": "the paper's own numbers"}
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Text for a cell of a Markdown table."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
