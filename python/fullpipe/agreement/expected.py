@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fullpipe.agreement.regions import Facts, Metric, Region, the_map
+from fullpipe.base.packets import wire_bytes
 from fullpipe.congestion.registry import base_of
 from fullpipe.scenario.impairments import resolve_impairments
 from fullpipe.scenario.model import Scenario
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
-from fullpipe.scenario.queue import wire_bytes
 
 #: How a difference is printed: factor, digits, unit, metric.
 _TOLD: dict[Metric, tuple[float, int, str, str]] = {

@@ -14,11 +14,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fullpipe.base.packets import mss_bytes, wire_bytes
 from fullpipe.metrics.view import Floats, View
 from fullpipe.recording.recording import Recording
 
-#: A packet on the wire beside its payload: IP, TCP with timestamps, Ethernet.
-_HEADER_BYTES, _ETHERNET_BYTES = 52, 14
 #: BBR's bursts: 1 ms at the pacing rate (rate >> 10), at most 64 KB, 2 packets at least; three of
 #: them are always allowed in flight (draft-ietf-ccwg-bbr, sections "BBR.offload_budget" and "send
 #: quantum"; cc/bbr3_model.h).
@@ -58,9 +57,9 @@ class Trajectory:
         #: When the first link's rate changes, and to what.
         self.rate_steps = [(at / 1e9, float(rate)) for at, rate in steps]
         mtu = plan["access"]["mtu_bytes"]
-        self.mss_bytes = mtu - _HEADER_BYTES
+        self.mss_bytes = mss_bytes(mtu)
         #: Share of a link's rate that is payload.
-        self.payload = self.mss_bytes / (mtu + _ETHERNET_BYTES)
+        self.payload = self.mss_bytes / wire_bytes(mtu)
         self.t_s: Floats = own["t_us"][keep] / 1e6
         self.phase: npt.NDArray[np.object_] = own["phase"][keep]
         self.round: Floats = own["round_count"][keep]

@@ -9,10 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from fullpipe.base.packets import mss_bytes
 from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES
 
-#: IPv4, TCP and its timestamps (RFC 7323).
-_HEADER_BYTES = 52
 _TOTALS = (
     "bytes_delivered", "bytes_acked", "packets_sent", "packets_retransmitted", "packets_lost",
     "packets_delivered", "packets_delivered_ce",
@@ -71,5 +70,5 @@ def _described(index: int, plan: Mapping[str, Any]) -> dict[str, Any]:
         "direction": flow["direction"],
         "start_us": flow["start_ns"] // 1000,
         "base_rtt_us": sum(delays_ns) // 1000,
-        "mss_bytes": path["mtu_bytes"] - _HEADER_BYTES,
+        "mss_bytes": mss_bytes(path["mtu_bytes"]),
     }

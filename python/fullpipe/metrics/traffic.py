@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fullpipe import _native
+from fullpipe.base.packets import mss_bytes
 from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.flows import finite, spread
 from fullpipe.metrics.view import Floats, View
@@ -105,7 +106,7 @@ def traffic_flows(view: View) -> list[TrafficFlows]:
         cut = {name: values[mine] for name, values in columns.items()}
         direction: Direction = "reverse" if group["direction"] == "down" else "forward"
         carrying = Carrying(bottleneck_of(plan, direction).capacity)
-        mss = plan["path"]["mtu_bytes"] - 52
+        mss = mss_bytes(plan["path"]["mtu_bytes"])
         found.append(
             TrafficFlows(
                 group["name"], group["cc"]["name"], carrying, mss,

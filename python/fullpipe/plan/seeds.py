@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fullpipe.base import units
-from fullpipe.scenario.queue import wire_bytes
+from fullpipe.base.packets import wire_bytes
 
 
 def start_offset_ns(spread_ns: int, seed: int | None, index: int) -> int:

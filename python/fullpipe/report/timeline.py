@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fullpipe.base.packets import LINK_HEADER_BYTES
 from fullpipe.base.units import KIB, format_size
 from fullpipe.metrics import View, throughput_over_time
 from fullpipe.metrics.carrying import Carrying
@@ -32,8 +33,6 @@ MAX_FLOWS_OF_TWO_LINES = 6
 MAX_QUEUES = 8
 #: More marks of one kind than this hide the lines.
 MAX_MARKS = 150
-#: Ethernet header, which queues count with every packet.
-_LINK_HEADER_BYTES = 14
 #: Events that say nothing of congestion.
 _QUIET_EVENTS = {"start", "established", "finish", "recovery_end"}
 _EVENT_MARKS = {
@@ -258,7 +257,7 @@ def _limits(path: Path, view: View) -> dict[str, float]:
             continue
         limit = qdisc.limit_bytes
         if limit is None and qdisc.limit_packets is not None:
-            limit = qdisc.limit_packets * (path.mtu_bytes + _LINK_HEADER_BYTES)
+            limit = qdisc.limit_packets * (path.mtu_bytes + LINK_HEADER_BYTES)
         if limit is not None:
             found[direction if len(view.bottlenecks) > 1 else ""] = limit
     return found

@@ -22,6 +22,7 @@ from pydantic import (
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.base.overrides import apply_changes
+from fullpipe.base.packets import wire_bytes
 from fullpipe.base.refusals import explain
 from fullpipe.congestion.registry import Table, check_choices
 from fullpipe.scenario.applications import MAX_CONNECTIONS, MAX_DATAGRAMS, Page, Udp
@@ -32,7 +33,6 @@ from fullpipe.scenario.host import Host
 from fullpipe.scenario.impairments import check_impairments
 from fullpipe.scenario.link import Link
 from fullpipe.scenario.path import Path
-from fullpipe.scenario.queue import wire_bytes
 from fullpipe.scenario.route import Routed
 from fullpipe.scenario.traffic.options import Traffic
 from fullpipe.scenario.wifi import WifiOptions, station_names

@@ -18,18 +18,11 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fullpipe.base import units
+from fullpipe.base.packets import wire_bytes
 from fullpipe.base.refusals import COMPLETE, unknown_key
 from fullpipe.scenario.fields import Buffer, Rate, Section
 from fullpipe.scenario.qdiscs.options import Options, Port
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
-
-#: Ethernet header, which htb and bfifo count with every packet.
-LINK_HEADER_BYTES = 14
-
-
-def wire_bytes(mtu_bytes: int) -> int:
-    """The size of a full packet on the wire, as htb and bfifo count it."""
-    return mtu_bytes + LINK_HEADER_BYTES
 
 
 def _read_options(

@@ -12,9 +12,8 @@ import numpy as np
 
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
+from fullpipe.base.packets import LINK_HEADER_BYTES, TCP_HEADERS_BYTES, mss_bytes
 
-#: Headers: Ethernet, IPv4 and TCP with timestamps, 14 + 20 + 32; the MTU counts the last two.
-_FRAME_BYTES, _HEADER_BYTES = 66, 52
 MAX_FILE_BYTES, MAX_ROWS = 2**24, 100_000
 MAX_BYTES = 2**42
 
@@ -154,8 +153,8 @@ def mean_bytes(sizes: dict[str, Any]) -> float:
 
 def mean_wire_bytes(sizes: dict[str, Any], mtu_bytes: int) -> float:
     """Mean of what a flow puts on the wire in bytes: payload, and the headers of its packets."""
-    payload = mtu_bytes - _HEADER_BYTES
-    return mean_bytes(sizes) + _FRAME_BYTES * _mean_above(sizes, payload)
+    headers_bytes = LINK_HEADER_BYTES + TCP_HEADERS_BYTES
+    return mean_bytes(sizes) + headers_bytes * _mean_above(sizes, mss_bytes(mtu_bytes))
 
 
 def _mean_above(sizes: dict[str, Any], unit: float) -> float:

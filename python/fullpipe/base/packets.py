@@ -1,0 +1,18 @@
+"""What a packet on the wire is made of."""
+
+from __future__ import annotations
+
+#: Ethernet's header, which htb and bfifo count with every packet.
+LINK_HEADER_BYTES = 14
+#: IPv4, TCP, and the timestamp option with its padding (RFC 7323): 20 + 20 + 12.
+TCP_HEADERS_BYTES = 52
+
+
+def wire_bytes(mtu_bytes: int) -> int:
+    """The size of a full packet on the wire, as htb and bfifo count it."""
+    return mtu_bytes + LINK_HEADER_BYTES
+
+
+def mss_bytes(mtu_bytes: int) -> int:
+    """The payload of TCP's largest packet."""
+    return mtu_bytes - TCP_HEADERS_BYTES
