@@ -140,8 +140,8 @@ def _text(tally: Tally, found: dict[str, int], given: argparse.Namespace) -> str
         "",
         "| a comparison of equal algorithms | share | 95 % interval | target |",
         "|---|---:|---:|---:|",
-        _row("tells any change", tally.any_change, tally.pairs, "1 % at most"),
-        _row("tells a worsening (exit status 1)", tally.worse, tally.pairs, ""),
+        _row("reports any change", tally.any_change, tally.pairs, "1 % at most"),
+        _row("reports a worsening (exit status 1)", tally.worse, tally.pairs, ""),
     ]
     lines += [f"told: {text}" for text in tally.told]
     lines += ["", "| worsening found in 9 of 10 comparisons | measures |", "|---|---:|"]
