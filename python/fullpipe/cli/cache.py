@@ -1,4 +1,4 @@
-"""`fullpipe cache`: what lies in the user's cache, and its removal."""
+"""`fullpipe cache`: what is in the user's cache, and its removal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cache(
         typer.Option("--clear", metavar="NAME", help="Remove this folder; `all` removes each."),
     ] = None,
 ) -> None:
-    """Shows what lies in the cache, or clears it. Everything there can be made again."""
+    """Shows what is in the cache, or clears it. Everything there can be made again."""
     from fullpipe.base.cache import user_cache
     from fullpipe.base.errors import UserError
 
