@@ -13,6 +13,8 @@
  * Where a kernel's TCP and this differ:
  * - sk_pacing_rate and cwnd outlive a call within the contract's bounds (defaults.h).
  * - srtt_us has whole microseconds.
+ * - A window of 0 from ssthresh() or undo_cwnd(), at which a kernel's TCP warns and stalls until its
+ *   timeout, is a window of 1.
  * - A file that sets tp->app_limited marks the packets that it sends from there on by itself
  *   (bubble.h).
  */
@@ -298,10 +300,10 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 		break;
 	case CC_EVENT_SSTHRESH:
 		linux_note_reduction(tp);
-		ssthresh = ops->ssthresh ? ops->ssthresh(sk) : 0;
+		ssthresh = ops->ssthresh ? max(ops->ssthresh(sk), 1u) : 0;
 		break;
 	case CC_EVENT_UNDO:
-		cwnd = ops->undo_cwnd ? ops->undo_cwnd(sk) : 0;
+		cwnd = ops->undo_cwnd ? max(ops->undo_cwnd(sk), 1u) : 0;
 		break;
 	case CC_EVENT_RTT:
 		linux_pkts_acked(

@@ -274,9 +274,11 @@ struct tcp_congestion_ops {
 /* linux/tcp.h, net/inet_connection_sock.h. Every field is filled by linux_host.h or belongs to the
  * file; a field that a host of the contract cannot know is left out, and a file that needs it does
  * not compile. */
-#define ICSK_CA_PRIV_SIZE                                                                          \
-	(32 * sizeof(u64)) /* the kernel's 13 words are too few for Google's v3                    \
-			    */
+/* 13 words since 5.17. Google's tree of BBRv3 has 18, and a file for it says so. */
+#ifndef LINUX_PRIVATE_WORDS
+#define LINUX_PRIVATE_WORDS 13
+#endif
+#define ICSK_CA_PRIV_SIZE (LINUX_PRIVATE_WORDS * sizeof(u64))
 struct inet_connection_sock {
 	struct sock sk; /* first, so that pointers convert */
 	const struct tcp_congestion_ops *icsk_ca_ops;

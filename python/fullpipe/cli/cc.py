@@ -144,15 +144,16 @@ def import_(
         str | None,
         typer.Option("--as", help="Name of the algorithm; by default the kernel's."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace NAME.h.")] = False,
 ) -> None:
-    """Makes a congestion control of a Linux kernel run in the simulator.
+    """Writes the file of the contract for a congestion control of a Linux kernel.
 
-    The kernel's file is not changed. NAME.h is written here, with copies of the kernel's files if
-    they lie elsewhere."""
+    The kernel's file runs without this: name it where algorithms are named, as ./tcp_NAME.c. NAME.h
+    is written here, with copies of the kernel's files if they lie elsewhere."""
     from fullpipe.authoring.kernel_import import import_kernel_file
     from fullpipe.authoring.kernel_sources import find
 
-    path, found = import_kernel_file(find(file), as_, Path())
+    path, found = import_kernel_file(find(file), as_, Path(), force)
     message(f"{path}: {found} of {file}; `fullpipe compare ./{path} cubic` runs it")
 
 

@@ -10,8 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from fullpipe.base.errors import UserError
 
-#: What an algorithm's folder may hold for it: its headers, or its class and other modules.
-_SUFFIXES = (".h", ".py")
+#: What an algorithm's folder may hold for it: its headers, a kernel's
+#: files, or its class and other modules.
+_SUFFIXES = (".h", ".c", ".py")
 _REGULAR = (b"100644", b"100755")
 _MAX_FILES, _MAX_BYTES = 500, 2**24
 _DIFF = ("diff", "--quiet", "--no-ext-diff", "--no-textconv")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from fullpipe.congestion.userfiles.reading import read
 from fullpipe.congestion.userfiles.source import (
     CONTRACT_VERSION,
     Source,
@@ -17,7 +18,6 @@ from fullpipe.congestion.userfiles.source import (
     is_external,
     is_file_name,
     is_handed,
-    read,
     source_of,
 )
 

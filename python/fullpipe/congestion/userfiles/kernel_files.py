@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fullpipe.base.errors import UserError
+from fullpipe.congestion.userfiles.kernel_macros import expanded
 from fullpipe.congestion.userfiles.source import blanked, directives_of, read_text
 from fullpipe.congestion.userfiles.tokens import Token, closing, functions_of, tokens_of
 
@@ -25,6 +26,8 @@ _STARTS = {"module_init", "late_initcall", "subsys_initcall", "fs_initcall", "de
 _REGISTRY = "tcp_register_congestion_control"
 _TEXT = re.compile(r'"((?:\\.|[^"\\])*)"')
 _LOCAL = re.compile(r'"([^"]+)"\s*$')
+_LITERAL = re.compile(r"((?:0[xX][0-9a-fA-F]+|[1-9][0-9]*|0))[uUlL]*")
+_PRIVATE = re.compile(r"\bstruct (\w+) \*\s*\w+ = inet_csk_ca\(")
 _SYSTEM = re.compile(r"<([^>]+)>\s*$")
 
 
@@ -52,6 +55,12 @@ class KernelFile:
     starts: list[str]  # functions of module_init(), those of needed files first
     files: dict[str, str] = field(repr=False)  # its own files by name
     units: list[str] = field(repr=False)  # files to compile, the named one last
+
+    @property
+    def private(self) -> list[str]:
+        """The structures that inet_csk_ca() points to, by their names."""
+        text = "\n".join(blanked(self.files[name]) for name in self.units)
+        return sorted(set(_PRIVATE.findall(text)))
 
     @property
     def functions(self) -> list[str]:
@@ -97,9 +106,10 @@ class KernelFile:
         return found
 
 
-def read_kernel_file(path: Path) -> KernelFile:
-    """What a file of the kernel defines. Raises UserError if it has no congestion control, or one
-    that the kernel itself would not register."""
+def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
+    """What a file of the kernel defines. `operations`: the struct tcp_congestion_ops that is meant,
+    by its variable or the kernel's name for it. Raises UserError if the file has none, several
+    without a choice, or one that the kernel itself would not register."""
     files: dict[str, str] = {}
     units = _collect(path, files)
     tokens = {name: tokens_of(blanked(files[name])) for name in units}
@@ -110,6 +120,9 @@ def read_kernel_file(path: Path) -> KernelFile:
             "its Reno is fullpipe's `reno`"
         )
     found = _operations(own)
+    if not found and "tcp_congestion_ops" in " ".join(files.values()):
+        own = tokens[path.name] = tokens_of(expanded(path, files))
+        found = _operations(own)
     if not found:
         raise UserError(
             f"{path}: defines no struct tcp_congestion_ops; name a congestion control of a kernel, "
@@ -118,7 +131,7 @@ def read_kernel_file(path: Path) -> KernelFile:
     if path.name not in units:
         raise UserError(f"{path}: must be named *.c, as the kernel's congestion controls are")
     registered = [name for name in found if _is_registered(own, name)] or list(found)
-    variable = registered[-1]
+    variable = _chosen(path, {name: found[name] for name in registered}, found, operations)
     members = found[variable]
     for needed, what in (("ssthresh", "ssthresh"), ("cong_avoid cong_control", "cong_avoid or "
                          "cong_control")):  # fmt: skip
@@ -135,6 +148,26 @@ def read_kernel_file(path: Path) -> KernelFile:
         path, shown[1] if shown else variable, variable, members, parameters, _starts(every),
         files, units,
     )  # fmt: skip
+
+
+def _chosen(
+    path: Path, registered: dict[str, dict[str, str]], every: dict[str, dict[str, str]],
+    operations: str | None,
+) -> str:  # fmt: skip
+    """The variable of the operations that are meant: of those that the file registers, if no name
+    chooses among all."""
+    if operations is None:
+        if len(registered) == 1:
+            return next(iter(registered))
+        names = ", ".join(f"{path.name}:{name}" for name in registered)
+        raise UserError(f"{path}: has several struct tcp_congestion_ops; name one: {names}")
+    for variable, members in every.items():
+        shown = _TEXT.match(members.get("name", ""))
+        if operations in (variable, shown[1] if shown else None):
+            return variable
+    raise UserError(
+        f"{path}: has no struct tcp_congestion_ops {operations}; there are {', '.join(every)}"
+    )
 
 
 def included(text: str) -> Iterable[str]:
@@ -157,7 +190,7 @@ def _collect(path: Path, files: dict[str, str]) -> list[str]:
         header = path.with_name(match[1])
         if not header.is_file():
             raise UserError(f'{path}:{directive.line}: #include "{match[1]}": is not beside it')
-        if path.suffix == ".c":
+        if path.suffix == ".c" and header.suffix == ".h":
             unit = header.with_suffix(".c")
             if unit.name != path.name and unit.is_file() and _declares(header, unit):
                 units += _collect(unit, files)
@@ -265,6 +298,9 @@ def _parameters(tokens: Sequence[Token]) -> Iterable[Parameter]:
         value = values.get(variable, "0")
         if kind in _NUMBERS and not value.startswith("-"):
             in_c, most = _NUMBERS[kind]
+            literal = _LITERAL.fullmatch(value)
+            if literal and int(literal[1], 0) > most:
+                continue  # a constant has 32 bits; the variable keeps its value
             yield Parameter(name, variable, in_c, value, most, meanings.get(name, name))
 
 

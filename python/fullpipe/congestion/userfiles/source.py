@@ -8,9 +8,10 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from fullpipe.base.cache import user_cache
@@ -58,7 +59,7 @@ _LINE = re.compile(r"[\n\0]")
 _TRIGRAPH = re.compile(r"\?\?[=/]")
 #: What a file says that carries one of the Linux kernel (linux_host.h), and what stands for each of
 #: the headers that the kernel's file includes.
-_KERNEL = '#include "linux_tcp.h"'
+KERNEL_INCLUDE = '#include "linux_tcp.h"'
 _PROBES = re.compile(r"__has_(include|embed)\w*")
 #: Headers of the contract, which a file beside an algorithm would hide from it. Those of version 5
 #: (bytes.h, fixed.h, losses.h, recovery.h) are not among them: authors of older files may have used
@@ -89,21 +90,22 @@ class Source:
     contract_sha256: str
     is_class: bool = False  # of Python (classes.py); `name` is the class's
     is_handed: bool = False  # a class that a program passed
+    named: str = ""  # the kernel's file that the user named, of which `main` was made
 
     @property
     def stem(self) -> str:
         """Its name for users: the file's name without its ending, or the class's name."""
-        return self.name if self.is_class else Path(self.main).stem
+        return self.name if self.is_class else Path(self.named or self.main).stem
 
     @property
     def is_kernels(self) -> bool:
         """Whether it carries a file of the Linux kernel (cc/linux_host.h)."""
-        return _KERNEL in self.files[self.main]
+        return KERNEL_INCLUDE in self.files[self.main]
 
     @property
     def path(self) -> Path:
         """The file that was named."""
-        return self.folder / self.main
+        return self.folder / (self.named or self.main)
 
     @property
     def sha256(self) -> str:
@@ -127,10 +129,10 @@ class Source:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a congestion control's name is a file: a path, a name that ends in .h or .py, or a
-    class in a file (mine.py:Mine)."""
+    """Whether a congestion control's name is a file: a path, a name that ends in .h, .c or .py, a
+    class in a file (mine.py:Mine) or operations in one (tcp_mine.c:mine_ops)."""
     return not name.startswith("kernel:") and (
-        name.endswith((".h", ".py")) or "/" in name or ".py:" in name
+        name.endswith((".h", ".c", ".py")) or "/" in name or ".py:" in name or ".c:" in name
     )
 
 
@@ -144,16 +146,18 @@ def is_handed(identity: str | None) -> bool:
     return is_class(identity) and (identity or "").startswith(f"py:{HANDED}")
 
 
-def read(path: Path | str) -> Source:
-    """The source in a file, with the files beside it that it includes.
+def read_source(
+    path: Path, made: Mapping[str, str] = MappingProxyType({}), named: str = ""
+) -> Source:
+    """The source in a file of the contract, with the files beside it that it includes. `made`:
+    texts of files that are not on the disk; `named`: the file of which they were made.
 
     Raises UserError if it cannot be read, defines no congestion control or more than one, was
     written for another version of the contract, or breaks a rule that can be seen without a
     compiler; the message names file and line."""
-    path = Path(path)
     folder = path.parent.resolve()
     files: dict[str, str] = {}
-    _collect(path, folder, path.name, files)
+    _collect(path, folder, path.name, files, made)
     names = {name for text in files.values() for name in _FLAGS.findall(blanked(text))}
     mine = {name for name in _FLAGS.findall(blanked(files[path.name]))} or names
     if not mine:
@@ -173,7 +177,8 @@ def read(path: Path | str) -> Source:
         _check_rules(folder / file if file != path.name else path, text)
     title = re.search(rf'^#define[ \t]+{name}_TITLE[ \t]+"([^"\n]*)"', "\n".join(files.values()),
                       re.M)  # fmt: skip
-    return Source(folder, path.name, name, title[1] if title else path.name, files, _contract())
+    return Source(folder, path.name, name, title[1] if title else path.name, files, _contract(),
+                  named=named)  # fmt: skip
 
 
 def source_of(identity: str) -> Source:
@@ -186,7 +191,7 @@ def source_of(identity: str) -> Source:
                  for name in about["files"]}  # fmt: skip
         return Source(Path(about["folder"]), about["main"], about["name"], about["title"], files,
                       about["contract_sha256"], about.get("is_class", False),
-                      about.get("is_handed", False))  # fmt: skip
+                      about.get("is_handed", False), about.get("named", ""))  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(
             f"{identity}: this congestion control came from a file and is not in this host's cache "
@@ -233,7 +238,7 @@ def _write_about(source: Source, folder: Path) -> None:
         "folder": str(source.folder), "main": source.main, "name": source.name,
         "title": source.title, "files": sorted(source.files),
         "contract_sha256": source.contract_sha256, "is_class": source.is_class,
-        "is_handed": source.is_handed,
+        "is_handed": source.is_handed, "named": source.named,
     }  # fmt: skip
     with atomic_file(folder / "about.json") as partial:
         partial.write_text(json.dumps(about), encoding="utf-8")
@@ -298,10 +303,12 @@ def read_text(path: Path, what: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None:
+def _collect(
+    path: Path, folder: Path, name: str, files: dict[str, str], made: Mapping[str, str]
+) -> None:
     if len(files) >= MAX_FILES:
         raise UserError(f"{path}: {TOO_LARGE}")
-    text = files[name] = read_text(path, "an algorithm in C")
+    text = files[name] = made.get(name) or read_text(path, "an algorithm in C")
     if path.name in _HEADERS:
         raise UserError(f"{path}: has the name of a header of the contract; name it otherwise")
     for directive in _directives(path, text):
@@ -311,8 +318,8 @@ def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None
         included = _INCLUDED.match(directive.rest)
         if included is None:
             raise UserError(f"{place}: #include {directive.rest}: name the file, in quotes")
-        if included[2] and _KERNEL in next(iter(files.values())):
-            files[included[2]] = f"{_KERNEL}\n"
+        if included[2] and KERNEL_INCLUDE in next(iter(files.values())):
+            files[included[2]] = f"{KERNEL_INCLUDE}\n"
             continue
         if included[2]:
             raise UserError(
@@ -329,7 +336,7 @@ def _collect(path: Path, folder: Path, name: str, files: dict[str, str]) -> None
             ) from None
         if beside.is_file():
             if inner not in files:
-                _collect(beside, folder, inner, files)
+                _collect(beside, folder, inner, files, made)
         elif beside.exists():
             raise UserError(f'{place}: #include "{included[1]}": not a file')
         elif not _is_contracts(included[1]):

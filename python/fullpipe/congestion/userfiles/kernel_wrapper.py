@@ -1,0 +1,129 @@
+"""The file of the contract that carries a congestion control of a Linux kernel (cc/linux_host.h),
+made of what the kernel's file says. Must never compile or write.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fullpipe.base.errors import UserError
+from fullpipe.base.installed import shipped
+from fullpipe.congestion.userfiles.kernel_files import KernelFile, Parameter, read_kernel_file
+from fullpipe.congestion.userfiles.source import (
+    CONTRACT_VERSION,
+    KERNEL_INCLUDE,
+    MAX_NAME,
+    Source,
+    blanked,
+    read_source,
+)
+from fullpipe.congestion.userfiles.tokens import functions_of, tokens_of
+
+#: The file, with @WORDS for what the kernel's file says.
+_TEMPLATE = Path(__file__).with_name("kernel_file.h.in")
+_MACRO = re.compile(r"^#define (\w+)", re.M)
+_UNIT = re.compile(r'^#include "([^"]+\.c)"', re.M)
+#: Lines of a wrapper that say what the kernel's file says: constants and their starts, members.
+_FACTS = re.compile(
+    r"^\tP\(.*|^\t\w+ = \(.*\)p->.*|^\t\(void\)\w+\(\);|^#define LINUX_\w+ .*"
+    r"|^\tlinux_registered = .*",
+    re.M,
+)
+
+
+def read_kernel(path: Path) -> Source:
+    """The source of a kernel's file, `tcp_NAME.c`, or `tcp_NAME.c:OPERATIONS` for one of several
+    struct tcp_congestion_ops. Raises UserError as `read_kernel_file` and `read_source` do."""
+    file, _, operations = path.name.partition(":")
+    found = read_kernel_file(path.with_name(file), operations or None)
+    name = name_of(found)
+    while f"{name}.h" in found.files:
+        name = f"k{name}"[:MAX_NAME]
+    main = found.path.with_name(f"{name}.h")
+    return read_source(main, {main.name: wrapper(found, name)}, named=path.name)
+
+
+def check_current(source: Source) -> None:
+    """Raises UserError for a file that `fullpipe cc import` wrote if the kernel's file beside it
+    says something else today: a parameter's first value, an operation."""
+    text = source.files[source.main]
+    units = _UNIT.findall(text)
+    if KERNEL_INCLUDE not in text or not units:
+        return
+    found = read_kernel_file(source.folder / units[-1])
+    here, there = (set(_FACTS.findall(words)) for words in (text, wrapper(found, source.stem)))
+    if here == there:
+        return
+    changed = " ".join(sorted(there - here or here - there)[0].split())
+    raise UserError(
+        f"{source.path}: {units[-1]} says something else today ({changed}); name {units[-1]} "
+        f"itself, or write this file again: fullpipe cc import {units[-1]} --as {source.stem} "
+        "--force"
+    )
+
+
+def name_of(found: KernelFile) -> str:
+    """The kernel's name for it; with linux_ in front where the contract has a header of it."""
+    name = re.sub(r"\W", "_", found.name)
+    name = f"linux_{name}" if (shipped("cc") / f"{name}.h").exists() else name
+    return name[:MAX_NAME]
+
+
+def wrapper(found: KernelFile, name: str) -> str:
+    """The text of NAME.h for a kernel's file."""
+    own = f"k_{name}"[:MAX_NAME]
+    first = ["#define LINUX_SKB_MSTAMP\n"] if found.is_before_4_13 else []
+    if "CC_WANTS_RING" in found.flags:
+        first.append("#define LINUX_PRIVATE_WORDS 18\n")
+    types = [
+        f"#define LINUX_{member.upper()} {found.members[member]}\n"
+        for member in ("pkts_acked", "cong_control", "get_info")
+        if re.fullmatch(r"\w+", found.members.get(member, ""))
+    ]
+    includes = [f'#include "{unit}"' for unit in found.units]
+    start = [f"\t{one.variable} = ({one.kind})p->{one.name};\n" for one in found.parameters]
+    start += [f"\t(void){function}();\n" for function in found.starts]
+    # A start registers all operations of its file.
+    start.append(f"\tlinux_registered = &{found.variable};\n")
+    words = {
+        "NAME": name, "OWN": own, "MAIN": found.path.name, "VERSION": str(CONTRACT_VERSION),
+        "TITLE": f"{found.name} of {found.path.name}", "FLAGS": " | ".join(found.flags),
+        "PARAMETERS": "".join(f" \\\n\t{_parameter(one, found)}" for one in found.parameters),
+        "FIRST": "".join(first), "OWNED": "".join(_owned(found)),
+        "INCLUDES": "\n".join(includes), "TYPES": "".join(types), "START": "".join(start),
+        "CHECKS": "".join(_checks(found)),
+    }  # fmt: skip
+    template = _TEMPLATE.read_text(encoding="utf-8")
+    return re.sub(r"@([A-Z]+)", lambda match: words[match[1]], template)
+
+
+def _checks(found: KernelFile) -> list[str]:
+    """What a kernel's build refuses."""
+    return [
+        f"_Static_assert(sizeof(struct {name}) <= ICSK_CA_PRIV_SIZE,\n"
+        f'\t       "struct {name} is larger than ICSK_CA_PRIV_SIZE; no kernel builds it");\n'
+        for name in found.private
+    ]
+
+
+def _owned(found: KernelFile) -> list[str]:
+    """Makes way for the file's own functions where cc/linux_*.h have one of that name: files bring
+    copies of what a kernel keeps to itself."""
+    given = "\n".join(_blanked_header(name) for name in ("linux_base.h", "linux_tcp.h"))
+    functions = {function.name for function in functions_of(tokens_of(given))}
+    macros = set(_MACRO.findall(given))
+    return [
+        f"#undef {name}\n" if name in macros else f"#define {name} own_{name}\n"
+        for name in found.functions if name in functions | macros
+    ]  # fmt: skip
+
+
+def _blanked_header(name: str) -> str:
+    return blanked((shipped("cc") / name).read_text(encoding="utf-8"))
+
+
+def _parameter(one: Parameter, found: KernelFile) -> str:
+    meaning = re.sub(r'[\\"]', "'", one.meaning)
+    return (f'P({one.name}, (u32)({one.value}), 0, {one.most}u, 1, "(the module\'s own unit)", '
+            f'"as the module takes it", "{found.path.name}", "{meaning}")')  # fmt: skip

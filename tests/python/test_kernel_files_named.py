@@ -1,0 +1,177 @@
+"""A kernel's file named where algorithms are named: what is said of it follows its text."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from external_files import run
+from fullpipe.authoring.kernel_import import import_kernel_file
+from fullpipe.base.errors import UserError
+from fullpipe.congestion import userfiles
+from fullpipe.scorecard.git_files import check_out, commit_of
+from kernel_files import PLAIN, write
+
+#: A copy of the operations that halves nothing, and is registered after the first.
+SECOND = """static u32 second_ssthresh(struct sock *sk)
+{
+	return max(tcp_snd_cwnd(tcp_sk(sk)) - 1, 2U);
+}
+
+static struct tcp_congestion_ops second __read_mostly = {
+	.ssthresh	= second_ssthresh,
+	.cong_avoid	= plain_cong_avoid,
+	.undo_cwnd	= tcp_reno_undo_cwnd,
+	.owner		= THIS_MODULE,
+	.name		= "second",
+};
+
+static int __init"""
+REGISTER = "return tcp_register_congestion_control(&plain);"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+def changed(*pairs: tuple[str, str]) -> str:
+    text = PLAIN
+    for old, new in pairs:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return text
+
+
+def two() -> str:
+    return changed(
+        ("static int __init", SECOND),
+        (REGISTER, f"tcp_register_congestion_control(&second);\n\t{REGISTER}"),
+    )
+
+
+def test_a_kernels_file_runs_as_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path, "plain", PLAIN)
+    assert run(str(path))["flows"] == run("reno")["flows"]
+    assert [file.name for file in tmp_path.iterdir()] == ["tcp_plain.c"]
+    source = userfiles.read(path)
+    assert (source.stem, source.path) == ("tcp_plain", path)
+
+
+def test_a_changed_default_of_a_parameter_counts_in_the_next_run(tmp_path: Path) -> None:
+    path = write(tmp_path, "plain", PLAIN)
+    reno = run(str(path))["flows"]
+    for keep in (870, 256, 512):
+        path.write_text(changed(("__read_mostly = HALF;", f"__read_mostly = {keep};")))
+        assert run(str(path))["flows"] == run("reno", cc={"reno": {"beta": keep / 1024}})["flows"]
+    assert run(str(path))["flows"] == reno
+
+
+def test_an_operation_that_was_added_is_called(tmp_path: Path) -> None:
+    path = write(tmp_path, "plain", PLAIN)
+    run(str(path))
+    path.write_text(changed(
+        ("	.ssthresh	= plain_ssthresh,\n",
+         "	.ssthresh	= plain_ssthresh,\n	.in_ack_event	= plain_in_ack_event,\n"),
+        ("static struct tcp_congestion_ops plain",
+         "static void plain_in_ack_event(struct sock *sk, u32 flags)\n"
+         "{\n\ttcp_sk(sk)->snd_cwnd = 5;\n}\n\n"
+         "static struct tcp_congestion_ops plain"),
+    ))  # fmt: skip
+    assert run(str(path))["flows"] != run("reno")["flows"]
+
+
+def test_a_written_file_whose_kernels_file_changed_is_refused_until_it_is_written_again(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path, "plain", PLAIN)
+    made, _ = import_kernel_file(path, "mine", tmp_path)
+    path.write_text(changed(("tcp_cong_avoid_ai(tp, tcp_snd_cwnd(tp), acked)", "(void)acked")))
+    assert run(str(made))["flows"] != run("reno")["flows"], "what no fact says runs on"
+    path.write_text(changed(("__read_mostly = HALF;", "__read_mostly = 870;")))
+    with pytest.raises(UserError, match=r"mine\.h: tcp_plain\.c says something else today .*870"):
+        userfiles.read(made)
+    with pytest.raises(UserError, match="--force"):
+        import_kernel_file(path, "mine", tmp_path)
+    import_kernel_file(path, "mine", tmp_path, force=True)
+    assert run(str(made))["flows"] == run("reno", cc={"reno": {"beta": 870 / 1024}})["flows"]
+
+
+def test_a_value_beyond_32_bits_stays_what_the_file_says(tmp_path: Path) -> None:
+    # 2^32 + 512 cut to 32 bits would leave half; whole, the window never shrinks.
+    text = changed(
+        ("static int keep __read_mostly = HALF;", "static ulong keep __read_mostly = 4294967808;"),
+        ("module_param(keep, int, 0644);", "module_param(keep, ulong, 0644);"),
+        ('pr_info("plain: keeps %d\\n", keep);', ""),
+        ("(u64)tcp_snd_cwnd(tp) * keep >> shift",
+         "keep > 0xffffffff ? (u64)tcp_snd_cwnd(tp) * 870 >> shift : 2"),
+    )  # fmt: skip
+    path = write(tmp_path, "plain", text)
+    assert run(str(path))["flows"] == run("reno", cc={"reno": {"beta": 870 / 1024}})["flows"]
+    assert userfiles.describe(userfiles.read(path))["params"] == []
+
+
+@pytest.mark.parametrize(("words", "fits"), [(13, True), (14, False)])
+def test_state_larger_than_a_kernel_gives_is_refused(
+    words: int, fits: bool, tmp_path: Path
+) -> None:
+    text = changed((
+        "static u32 plain_ssthresh(struct sock *sk)\n{\n",
+        f"struct plain {{\n\tu64 words[{words}];\n}};\n\n"
+        "static u32 plain_ssthresh(struct sock *sk)\n{\n"
+        "	struct plain *ca = inet_csk_ca(sk);\n",
+    ), ("	return max((u32)", "	ca->words[0]++;\n	return max((u32)"))  # fmt: skip
+    path = write(tmp_path, "plain", text)
+    if fits:
+        assert run(str(path))["flows"] == run("reno")["flows"]
+    else:
+        with pytest.raises(UserError, match="struct plain is larger than ICSK_CA_PRIV_SIZE"):
+            userfiles.describe(userfiles.read(path))
+
+
+def test_operations_that_a_macro_or_an_included_file_makes_are_seen(tmp_path: Path) -> None:
+    begin = PLAIN.index("static struct tcp_congestion_ops")
+    end = PLAIN.index("};", begin) + 2
+    operations = PLAIN[begin:end]
+    macro = "#define OPERATIONS(n) " + operations.replace("ops plain", "ops n").replace(
+        '"plain"', "#n"
+    ).replace("\n", " \\\n")
+    by_macro = PLAIN.replace(operations, f"{macro}\nOPERATIONS(plain);")
+    reno = run("reno")["flows"]
+    assert run(str(write(tmp_path, "macro", by_macro)))["flows"] == reno
+    (tmp_path / "core.c").write_text(PLAIN)
+    assert run(str(write(tmp_path, "shell", '#include "core.c"\n')))["flows"] == reno
+
+
+def test_of_several_operations_one_must_be_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "plain", two())
+    with pytest.raises(UserError, match=r"name one: tcp_plain\.c:\w+, tcp_plain\.c:\w+"):
+        userfiles.read(path)
+    assert run(f"{path}:plain")["flows"] == run("reno")["flows"]
+    assert run(f"{path}:second")["flows"] != run("reno")["flows"]
+    with pytest.raises(UserError, match="no struct tcp_congestion_ops third; there are"):
+        userfiles.read(f"{path}:third")
+
+
+def test_a_window_of_nothing_is_a_window_of_one(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "plain", changed(("max((u32)((u64)tcp_snd_cwnd(tp) * keep >> shift), 2U)", "0"))
+    )
+    zero = run(str(path))["flows"]
+    path.write_text(changed(("max((u32)((u64)tcp_snd_cwnd(tp) * keep >> shift), 2U)", "1")))
+    assert zero == run(str(path))["flows"] != run("reno")["flows"]
+
+
+def test_a_commit_gives_a_kernels_file_with_what_lies_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    path = write(folder, "shell", '#include "core.c"\n')
+    (folder / "core.c").write_text(PLAIN)
+    settings = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "-q"], ["add", "-A"], [*settings, "commit", "-q", "-m", "one"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    (folder / "core.c").write_text("")
+    old = check_out(path, commit_of(path, "HEAD"), tmp_path / "old")
+    assert userfiles.read(old).files["core.c"] == PLAIN
