@@ -351,6 +351,7 @@ CC_INLINE void bbr1_sample_lt(struct bbr1 *s, const struct bbr1_params *p,
 	ms = conn->delivered_us / CC_USEC_PER_MSEC - s->lt_last_ms;
 	if ((s64)ms < 1)
 		return;
+	ms = cc_min_u64(ms, 0xffffffffu);
 	bw = ((u64)delivered << BBR1_BW_SHIFT) / (ms * CC_USEC_PER_MSEC);
 	bbr1_lt_interval_done(s, p, conn, (u32)cc_min_u64(bw, BBR1_MAX_BW));
 }

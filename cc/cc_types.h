@@ -25,7 +25,9 @@ typedef signed long long s64;
 /* Between the steps of a long function: values go to memory and are read again. The eBPF verifier
  * follows every combination of what it knows of registers, but knows nothing of memory; without
  * such seams it gives up on a long function. Costs a native host a few loads. */
+#ifndef CC_STEP
 #define CC_STEP() __asm__ volatile("" ::: "memory")
+#endif
 
 CC_INLINE u32 cc_min_u32(u32 a, u32 b) { return a < b ? a : b; }
 CC_INLINE u32 cc_max_u32(u32 a, u32 b) { return a > b ? a : b; }

@@ -154,7 +154,7 @@ CC_INLINE void cubic_update(struct cubic *s, const struct cubic_params *p,
 			    const struct cc_conn *conn, u32 cwnd, u32 acked)
 {
 	u64 now = cubic_ticks(p, conn->now_us);
-	u32 target;
+	u32 target, missing;
 
 	s->ack_cnt += acked;
 	/* HZ / 32: about 31 ms without a change of the window. */
@@ -178,7 +178,8 @@ CC_INLINE void cubic_update(struct cubic *s, const struct cubic_params *p,
 			}
 		}
 		target = cubic_target(s, p, now);
-		s->cnt = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
+		missing = target > cwnd ? target - cwnd : 0;
+		s->cnt = missing ? cwnd / missing : 100 * cwnd;
 		/* Without a known maximum the window grows at least 5 % an RTT. */
 		if (!s->last_max_cwnd && s->cnt > 20)
 			s->cnt = 20;
@@ -192,8 +193,9 @@ CC_INLINE void cubic_update(struct cubic *s, const struct cubic_params *p,
 
 		s->ack_cnt -= grow * per;
 		s->reno_cwnd += grow;
-		if (s->reno_cwnd > cwnd)
-			s->cnt = cc_min_u32(s->cnt, cwnd / (s->reno_cwnd - cwnd));
+		missing = s->reno_cwnd > cwnd ? s->reno_cwnd - cwnd : 0;
+		if (missing)
+			s->cnt = cc_min_u32(s->cnt, cwnd / missing);
 	}
 	/* At most one packet for every two acknowledged. */
 	s->cnt = cc_max_u32(s->cnt, 2);

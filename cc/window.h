@@ -9,17 +9,19 @@
 /* One packet for each acknowledged, up to ssthresh; returns the packets left for avoidance. */
 CC_INLINE u32 cc_slow_start(const struct cc_conn *conn, struct cc_ctl *ctl, u32 acked)
 {
-	u32 cwnd = cc_min_u32(ctl->cwnd + acked, ctl->ssthresh);
+	u32 cwnd = (u32)cc_min_u64((u64)ctl->cwnd + acked, ctl->ssthresh);
 
 	acked -= cwnd - ctl->cwnd;
 	ctl->cwnd = cc_min_u32(cwnd, conn->cwnd_clamp);
 	return acked;
 }
 
-/* One packet for every `per` acknowledged; the fraction is kept in ctl->cwnd_cnt. */
+/* One packet for every `per` acknowledged, or for each if that is 0; the fraction is kept in
+ * ctl->cwnd_cnt. */
 CC_INLINE void cc_additive_increase(const struct cc_conn *conn, struct cc_ctl *ctl, u32 per,
 				    u32 acked)
 {
+	per = cc_max_u32(per, 1);
 	/* Credits gathered at a larger `per` are spent first (Linux tcp_cong_avoid_ai()). */
 	if (ctl->cwnd_cnt >= per) {
 		ctl->cwnd_cnt = 0;

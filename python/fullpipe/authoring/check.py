@@ -81,6 +81,7 @@ def check(
     yield step("undefined behaviour", lambda: userfiles.fuzz(source))
     if not source.is_kernels:
         yield step("uninitialised variables", lambda: userfiles.uninitialised(source))
+        yield step("all inputs", lambda: userfiles.every_input(source))
     yield step("hostile paths", lambda: _survives(path, seeds))
     if source.is_kernels:
         yield Step("compiles for eBPF", None, "kernels have the module itself")
@@ -130,7 +131,9 @@ def machine_for(release: str) -> None:
 def _step(name: str, ask: Callable[[], str]) -> Step:
     try:
         return Step(name, True, ask())
-    except (userfiles.NoSanitizersError, userfiles.NoClangError) as error:
+    except (
+        userfiles.NoSanitizersError, userfiles.NoAnalysisError, userfiles.NoClangError,
+    ) as error:  # fmt: skip
         return Step(name, None, str(error))
     except (UserError, RunError) as error:
         return Step(name, False, str(error))

@@ -22,6 +22,7 @@ from fullpipe.congestion.userfiles.source import (
 )
 
 if TYPE_CHECKING:
+    from fullpipe.congestion.userfiles.analysing import NoAnalysisError, every_input
     from fullpipe.congestion.userfiles.bpf import NoClangError, bpf_object, compile_bpf
     from fullpipe.congestion.userfiles.frames import counts, unpacked
     from fullpipe.congestion.userfiles.fuzzing import NoSanitizersError, fuzz
@@ -33,6 +34,7 @@ __all__ = [
     "CONTRACT_VERSION",
     "Bounds",
     "Listener",
+    "NoAnalysisError",
     "NoClangError",
     "NoSanitizersError",
     "Source",
@@ -41,6 +43,7 @@ __all__ = [
     "compile_bpf",
     "counts",
     "describe",
+    "every_input",
     "fuzz",
     "is_class",
     "is_external",
@@ -60,6 +63,7 @@ _LAZY = {
     "bpf": ["NoClangError", "bpf_object", "compile_bpf"],
     "protocol": ["Bounds", "Listener"],
     "frames": ["counts", "unpacked"],
+    "analysing": ["NoAnalysisError", "every_input"],
     "fuzzing": ["NoSanitizersError", "fuzz"],
     "native": ["ask", "describe", "load", "load_here", "warnings"],
     "unwritten": ["uninitialised"],
