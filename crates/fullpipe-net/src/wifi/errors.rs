@@ -3,42 +3,48 @@
 //!
 //! Bounds and coefficients of the punctured codes: Frenger, Orten, Ottosson, "Convolutional codes
 //! with optimum distance spectrum", IEEE Communications Letters 3(11), 1999. Floating point is used
-//! only here, to fill a table once.
+//! only here, to fill a table.
 
 use super::phy::modulation;
 
 const STEP_MDB: i32 = 250;
 const LOWEST_MDB: i32 = -10_000;
 const STEPS: usize = 281;
+/// Modulation and coding schemes of 802.11ac.
+const MODES: usize = 10;
 
-/// Probability that one bit survives decoding, as -ln, by MCS and steps of a quarter of a dB.
+/// Probability that one bit survives decoding, as -ln, by MCS and steps of a quarter of a dB. An entry is worked
+/// out when it is first needed: it takes some 5,000 instructions, and a channel uses few of them.
 #[derive(Clone, Debug)]
 pub(crate) struct ErrorTable {
-    hazard: Vec<[f64; STEPS]>,
+    streams: u32,
+    hazard: Vec<[Option<f64>; STEPS]>,
 }
 
 impl ErrorTable {
     /// For a channel whose power is shared by `streams`.
     pub(crate) fn new(streams: u32) -> Self {
-        let hazard = (0..10)
-            .map(|mcs| {
-                std::array::from_fn(|step| {
-                    let mdb = LOWEST_MDB + STEP_MDB * step as i32;
-                    let snr = 10f64.powf(f64::from(mdb) / 10_000.0) / f64::from(streams);
-                    -(1.0 - coded_bit_error(mcs, snr)).ln()
-                })
-            })
-            .collect();
-        Self { hazard }
+        Self {
+            streams,
+            hazard: vec![[None; STEPS]; MODES],
+        }
     }
 
     /// Probability that an MPDU of `bytes` is lost, in 2^-32.
-    pub(crate) fn lost(&self, mcs: u32, snr_mdb: i32, bytes: u32) -> u64 {
+    pub(crate) fn lost(&mut self, mcs: u32, snr_mdb: i32, bytes: u32) -> u64 {
         let step = (snr_mdb - LOWEST_MDB) / STEP_MDB;
         let step = step.clamp(0, STEPS as i32 - 1) as usize;
-        let hazard = self.hazard[mcs as usize][step] * f64::from(bytes) * 8.0;
+        let streams = self.streams;
+        let bit = self.hazard[mcs as usize][step].get_or_insert_with(|| hazard(mcs, step, streams));
+        let hazard = *bit * f64::from(bytes) * 8.0;
         ((1.0 - (-hazard).exp()) * 4_294_967_296.0) as u64
     }
+}
+
+fn hazard(mcs: u32, step: usize, streams: u32) -> f64 {
+    let mdb = LOWEST_MDB + STEP_MDB * step as i32;
+    let snr = 10f64.powf(f64::from(mdb) / 10_000.0) / f64::from(streams);
+    -(1.0 - coded_bit_error(mcs, snr)).ln()
 }
 
 /// Bit error ratio behind the decoder, at most one half.
@@ -121,7 +127,7 @@ mod tests {
 
     #[test]
     fn less_signal_faster_modes_and_more_bytes_lose_more() {
-        let table = ErrorTable::new(1);
+        let mut table = ErrorTable::new(1);
         for mcs in 0..8 {
             for mdb in (0..30_000).step_by(1000) {
                 let lost = table.lost(mcs, mdb, 1538);
@@ -139,7 +145,7 @@ mod tests {
         // that the standard grants to noise figure (10) and implementation (5): one PSDU in ten of
         // 4096 bytes may be lost.
         let sensitivities = [-82, -79, -77, -74, -70, -66, -65, -64];
-        let table = ErrorTable::new(1);
+        let mut table = ErrorTable::new(1);
         for (mcs, dbm) in sensitivities.into_iter().enumerate() {
             let snr_mdb = (dbm + 101 - 15 + 3) * 1000;
             let lost = table.lost(mcs as u32, snr_mdb, 4096);
@@ -151,7 +157,7 @@ mod tests {
     fn losses_are_those_of_the_union_bound_in_double_precision() {
         // The formulas of this file's head, worked out apart with the complementary error function: MCS,
         // signal in mdB, bytes, streams, probability.
-        let tables = [1, 2].map(ErrorTable::new);
+        let mut tables = [1, 2].map(ErrorTable::new);
         for (mcs, snr_mdb, bytes, streams, expected) in [
             (0, 3500, 1538, 1, 0.41856),
             (1, 6500, 1538, 1, 0.42979),
@@ -166,12 +172,12 @@ mod tests {
             (3, 16_000, 1538, 2, 0.427_247),
             (1, 5750, 100, 1, 0.369_341),
         ] {
-            let table: &ErrorTable = &tables[streams - 1];
+            let table = &mut tables[streams - 1];
             let lost = table.lost(mcs, snr_mdb, bytes) as f64 / 4_294_967_296.0;
             assert!((lost / expected - 1.0).abs() < 1e-3, "MCS {mcs}: {lost}");
         }
         // Steps of a quarter of a dB, from -10 to 60 dB.
-        let table = &tables[0];
+        let table = &mut tables[0];
         assert_eq!(table.lost(7, 23_250, 1538), table.lost(7, 23_499, 1538));
         assert!(table.lost(7, 23_250, 1538) > table.lost(7, 23_500, 1538));
         assert_eq!(table.lost(7, -90_000, 1538), table.lost(7, -10_000, 1538));

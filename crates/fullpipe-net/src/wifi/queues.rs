@@ -56,10 +56,20 @@ struct StationQueue<P> {
     active: bool,
 }
 
+/// Which active stations may have less airtime in the hardware than the limits allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unblocked {
+    None,
+    /// This one at most.
+    One(u32),
+    Any,
+}
+
 #[derive(Debug)]
 struct Mac80211<P> {
     stations: Vec<StationQueue<P>>,
     active: VecDeque<u32>,
+    unblocked: Unblocked,
     low_ns: u64,
     high_ns: u64,
     threshold_ns: u64,
@@ -115,6 +125,7 @@ impl<P: Packet> CategoryQueue<P> {
                     })
                     .collect(),
                 active: VecDeque::new(),
+                unblocked: Unblocked::None,
                 low_ns: *aql_low_ns,
                 high_ns: *aql_high_ns,
                 threshold_ns: *aql_threshold_ns,
@@ -195,6 +206,7 @@ impl<P: Packet> CategoryQueue<P> {
                 if !station.active && station.queue.packets() > 0 {
                     station.active = true;
                     mac.active.push_back(peer as u32);
+                    mac.unblock(peer);
                 }
             }
         }
@@ -220,9 +232,7 @@ impl<P: Packet> CategoryQueue<P> {
         self.hardware.held -= 1;
         self.hardware.held_bytes -= u64::from(handed.packet.wire_bytes());
         if let Feed::Mac80211(mac) = &mut self.feed {
-            let airtime_ns = u64::from(handed.airtime_ns);
-            mac.pending_ns -= airtime_ns;
-            mac.stations[peer].pending_ns -= airtime_ns;
+            mac.completed(peer, handed.airtime_ns.into());
         }
     }
 
@@ -260,39 +270,123 @@ impl<P: Packet> CategoryQueue<P> {
 }
 
 impl<P: Packet> Mac80211<P> {
-    /// ieee80211_next_txq() and ieee80211_txq_airtime_check(): round robin by deficits of airtime,
-    /// among those whose frames in the hardware are below the limits.
+    /// A packet that took this airtime left the hardware. Above the threshold of all stations' airtime a
+    /// station's own limit counts, and its own airtime alone.
+    fn completed(&mut self, peer: usize, airtime_ns: u64) {
+        self.pending_ns -= airtime_ns;
+        self.stations[peer].pending_ns -= airtime_ns;
+        match self.pending_ns < self.threshold_ns {
+            true => self.unblocked = Unblocked::Any,
+            false => self.unblock(peer),
+        }
+    }
+
+    /// A station may be within the limits again.
+    fn unblock(&mut self, peer: usize) {
+        let peer = peer as u32;
+        self.unblocked = match self.unblocked {
+            Unblocked::None => Unblocked::One(peer),
+            Unblocked::One(other) if other == peer => Unblocked::One(peer),
+            Unblocked::One(_) | Unblocked::Any => Unblocked::Any,
+        };
+    }
+
+    /// ieee80211_next_txq(): round robin by deficits of airtime, among those whose frames in the hardware
+    /// are below the limits.
     fn refill(&mut self, now_ns: u64, hardware: &mut Hardware<P>, dropped: &mut Vec<Frame<P>>) {
+        match self.unblocked {
+            Unblocked::None => {}
+            Unblocked::One(peer) => self.refill_one(peer as usize, now_ns, hardware, dropped),
+            Unblocked::Any => self.refill_all(now_ns, hardware, dropped),
+        }
+        self.unblocked = Unblocked::None;
+    }
+
+    fn refill_all(&mut self, now_ns: u64, hardware: &mut Hardware<P>, dropped: &mut Vec<Frame<P>>) {
         let mut blocked = 0;
         while blocked < self.active.len() {
             let peer = self.active[0] as usize;
-            let station = &mut self.stations[peer];
-            let within = station.pending_ns < self.low_ns
-                || (self.pending_ns < self.threshold_ns && station.pending_ns < self.high_ns);
-            if !within {
+            if !self.is_within_limits(peer) {
                 self.active.rotate_left(1);
                 blocked += 1;
                 continue;
             }
-            if station.deficit_ns < 0 {
-                station.deficit_ns += self.quantum_ns;
+            if self.stations[peer].deficit_ns < 0 {
+                self.stations[peer].deficit_ns += self.quantum_ns;
                 self.active.rotate_left(1);
                 // In another round it would still be blocked.
                 blocked = 0;
                 continue;
             }
-            let Some(frame) = station.queue.dequeue(now_ns, dropped) else {
-                station.active = false;
+            if !self.hand_down(peer, now_ns, hardware, dropped) {
                 self.active.pop_front();
-                continue;
-            };
-            let (bits, symbol_ns) = station.rate;
-            let airtime_ns =
-                u64::from(mpdu_bytes(&frame)) * 8 * symbol_ns / bits + SHARED_OVERHEAD_NS;
-            station.pending_ns += airtime_ns;
-            self.pending_ns += airtime_ns;
-            hardware.push(peer, frame, airtime_ns as u32);
+            }
         }
+    }
+
+    /// As [`Self::refill_all`] while all others are blocked: the order stays, except that a station that
+    /// waited for its deficit has its turn last.
+    fn refill_one(
+        &mut self,
+        peer: usize,
+        now_ns: u64,
+        hardware: &mut Hardware<P>,
+        dropped: &mut Vec<Frame<P>>,
+    ) {
+        let mut waited = false;
+        while self.stations[peer].active && self.is_within_limits(peer) {
+            if self.stations[peer].deficit_ns < 0 {
+                self.stations[peer].deficit_ns += self.quantum_ns;
+                waited = true;
+            } else if !self.hand_down(peer, now_ns, hardware, dropped) {
+                break;
+            }
+        }
+        let is_active = self.stations[peer].active;
+        if is_active && !waited {
+            return;
+        }
+        let mut active = self.active.iter();
+        let Some(mut place) = active.position(|&other| other == peer as u32) else {
+            return;
+        };
+        if is_active {
+            place += 1;
+        } else {
+            self.active.remove(place);
+        }
+        if waited {
+            self.active.rotate_left(place);
+        }
+    }
+
+    /// ieee80211_txq_airtime_check().
+    fn is_within_limits(&self, peer: usize) -> bool {
+        let pending_ns = self.stations[peer].pending_ns;
+        pending_ns < self.low_ns
+            || (self.pending_ns < self.threshold_ns && pending_ns < self.high_ns)
+    }
+
+    /// Moves a station's next packet to the hardware. If there is none the station is no longer active, and
+    /// the result is false.
+    fn hand_down(
+        &mut self,
+        peer: usize,
+        now_ns: u64,
+        hardware: &mut Hardware<P>,
+        dropped: &mut Vec<Frame<P>>,
+    ) -> bool {
+        let station = &mut self.stations[peer];
+        let Some(frame) = station.queue.dequeue(now_ns, dropped) else {
+            station.active = false;
+            return false;
+        };
+        let (bits, symbol_ns) = station.rate;
+        let airtime_ns = u64::from(mpdu_bytes(&frame)) * 8 * symbol_ns / bits + SHARED_OVERHEAD_NS;
+        station.pending_ns += airtime_ns;
+        self.pending_ns += airtime_ns;
+        hardware.push(peer, frame, airtime_ns as u32);
+        true
     }
 }
 
@@ -309,5 +403,63 @@ impl<P: Packet> Supply<Frame<P>> for PeerSupply<'_, P> {
 
     fn take(&mut self) -> Option<Handed<Frame<P>>> {
         self.slab.pop_front(self.list)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{mac80211, Small};
+    use super::*;
+
+    const PEERS: usize = 5;
+
+    /// Numbers in a fixed order that looks random.
+    fn random() -> impl FnMut(u64) -> u64 {
+        let mut state = 88_172_645_463_325_252_u64;
+        move |end| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % end
+        }
+    }
+
+    /// What the hardware got, in order, with what is above and in it, after each of several thousand offers,
+    /// completions and charges. `whole_rounds`: each refill asks all active stations.
+    fn handed_down(whole_rounds: bool) -> Vec<(u64, usize, u64)> {
+        let mut queue = CategoryQueue::<Small>::new(&mac80211(), PEERS, 1);
+        let (mut below, mut dropped) = (random(), Vec::new());
+        let mut history = Vec::new();
+        for now_ns in (0..20_000).map(|step| step * 50_000) {
+            let peer = below(PEERS as u64) as usize;
+            if let (true, Feed::Mac80211(mac)) = (whole_rounds, &mut queue.feed) {
+                mac.unblocked = Unblocked::Any;
+            }
+            match below(5) {
+                0 | 1 => {
+                    let packet = Small(1514);
+                    let frame = Frame::Packet { packet, up: false };
+                    queue.offer(now_ns, peer, frame, &mut dropped);
+                }
+                2 => queue.charge(peer, below(3_000_000), (26, 4_000)),
+                _ => {
+                    for _ in 0..below(4) {
+                        if let Some(handed) = queue.supply(peer).take() {
+                            history.push((handed.order, peer, queue.backlog().0));
+                            queue.completed(peer, &handed);
+                        }
+                    }
+                    queue.refill(now_ns, &mut dropped);
+                }
+            }
+        }
+        history
+    }
+
+    #[test]
+    fn a_refill_that_asks_only_the_unblocked_station_is_that_of_a_whole_round() {
+        let history = handed_down(false);
+        assert!(history.len() > 4_000, "{}", history.len());
+        assert_eq!(history, handed_down(true));
     }
 }

@@ -252,7 +252,7 @@ fn mac80211_shares_airtime_and_a_drivers_fifo_does_not() {
     assert!((slow / fast - 1.0).abs() < 0.1, "{slow} {fast}");
 }
 
-fn mac80211() -> WifiQueues {
+pub(super) fn mac80211() -> WifiQueues {
     WifiQueues::Mac80211 {
         qdisc: crate::queue::Qdisc {
             limit_bytes: None,

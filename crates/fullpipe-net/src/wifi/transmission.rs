@@ -166,7 +166,7 @@ impl<P: Packet> Channel<P> {
         let (station, _) = station_of(exchange.node, exchange.peer);
         let radio = &mut self.radios[station];
         let snr_mdb = radio.snr_mdb(now_ns);
-        let (base, errors, loss) = (radio.error, &self.errors, &mut self.loss);
+        let (base, errors, loss) = (radio.error, &mut self.errors, &mut self.loss);
         let window = &mut self.nodes[exchange.node].categories[exchange.category].pairs
             [exchange.peer]
             .window;
