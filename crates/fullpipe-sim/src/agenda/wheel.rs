@@ -1,13 +1,14 @@
 //! A timer wheel for later events: a ring of time slots, each an unsorted list that is sorted when its time
 //! comes. The cost of an event does not depend on their number. Must never know what an event is.
 
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use super::event::Pending;
 
-/// A slot lasts 2^15 ns, so the ring spans 0.13 s. Only a few timers of each flow are due later.
+/// A slot lasts 2^15 ns, so the ring spans 0.13 s: timeouts are due later.
 const SLOT_SHIFT: u32 = 15;
-const SLOTS: usize = 1 << 12;
+const RING_SHIFT: u32 = 12;
+const SLOTS: usize = 1 << RING_SHIFT;
 /// Up to this many events are inserted into the open slot in order.
 const FEW: usize = 64;
 const WORD: usize = u64::BITS as usize;
@@ -19,6 +20,13 @@ const NIL: u32 = u32::MAX;
 struct Node {
     pending: Pending,
     next: u32,
+}
+
+/// Events beyond the ring that fall into one span of its length.
+#[derive(Debug)]
+struct Span {
+    first_slot: u64,
+    events: Vec<Pending>,
 }
 
 /// Events, ordered by slot.
@@ -34,8 +42,8 @@ pub(crate) struct Wheel {
     occupied: [u64; SLOTS / WORD],
     nodes: Vec<Node>,
     free: u32,
-    /// Events beyond the ring.
-    far: BinaryHeap<Pending>,
+    /// Events that were beyond the ring, by their spans.
+    far: BTreeMap<u64, Span>,
 }
 
 impl Default for Wheel {
@@ -48,7 +56,7 @@ impl Default for Wheel {
             occupied: [0; SLOTS / WORD],
             nodes: Vec::new(),
             free: NIL,
-            far: BinaryHeap::new(),
+            far: BTreeMap::new(),
         }
     }
 }
@@ -76,7 +84,12 @@ impl Wheel {
         if slot - (now_ns >> SLOT_SHIFT) < SLOTS as u64 {
             self.link(slot as usize % SLOTS, pending);
         } else {
-            self.far.push(pending);
+            let span = self.far.entry(slot >> RING_SHIFT).or_insert(Span {
+                first_slot: slot,
+                events: Vec::new(),
+            });
+            span.first_slot = span.first_slot.min(slot);
+            span.events.push(pending);
         }
     }
 
@@ -123,7 +136,7 @@ impl Wheel {
 
     /// The first slot with events while none is open.
     fn first_slot(&self, now_ns: u64) -> Option<u64> {
-        let far = self.far.peek().map(slot);
+        let far = self.far.first_key_value().map(|(_, span)| span.first_slot);
         let near = self.first_of_ring(now_ns >> SLOT_SHIFT);
         near.into_iter().chain(far).min()
     }
@@ -158,11 +171,26 @@ impl Wheel {
                 self.free = std::mem::replace(&mut at, next);
             }
         }
-        while self.far.peek().is_some_and(|event| slot(event) == first) {
-            self.open.extend(self.far.pop());
-        }
+        self.come_near(now_ns, first);
         self.open.sort_unstable();
         self.open_slot = first;
         self.is_behind = false;
+    }
+
+    /// Slot `first` opens. If events that were beyond the ring are in its span, moves those of the slot into
+    /// the open one, and the others into the ring, which takes all of them once the time is in the span.
+    fn come_near(&mut self, now_ns: u64, first: u64) {
+        let Some(entry) = self.far.first_entry() else {
+            return;
+        };
+        if *entry.key() > first >> RING_SHIFT {
+            return;
+        }
+        for pending in entry.remove().events {
+            match slot(&pending) {
+                slot if slot == first => self.open.push(pending),
+                slot => self.put(now_ns, slot, pending),
+            }
+        }
     }
 }
