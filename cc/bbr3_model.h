@@ -374,15 +374,15 @@ CC_INLINE int bbr3_rtt_is_inflated(const struct bbr3 *s, const struct bbr3_param
 	       conn->srtt_us - s->min_rtt_us > p->smart_exit_delta_us;
 }
 
-/* BBR-n+ Algorithm 1 as printed, once a round: only a fall below alpha * full_bw with an inflated
- * RTT counts; anything else renews full_bw. */
-CC_INLINE void bbr3_check_literal_exit(struct bbr3 *s, const struct bbr3_params *p,
-				       const struct cc_conn *conn, u32 bw)
+/* BBR-n+'s exit, once a round: only bandwidth below thresh * full_bw with an inflated RTT counts;
+ * anything else renews full_bw. Algorithm 1 prints the sample and alpha = 0.85, a fall; the
+ * authors' pseudocode has max_bw and the threshold of BBR's plateau test, a growth too small. */
+CC_INLINE void bbr3_check_smart_exit(struct bbr3 *s, const struct bbr3_params *p,
+				     const struct cc_conn *conn, u32 bw, u32 thresh)
 {
 	if (!s->round_start)
 		return;
-	if (bw >= bbr3_scale(s->full_bw, p->smart_exit_alpha) ||
-	    !bbr3_rtt_is_inflated(s, p, conn)) {
+	if (bw >= bbr3_scale(s->full_bw, thresh) || !bbr3_rtt_is_inflated(s, p, conn)) {
 		s->full_bw = bw;
 		s->full_bw_count = 0;
 	} else if (++s->full_bw_count >= p->smart_exit_count) {
@@ -406,7 +406,11 @@ CC_INLINE void bbr3_check_full_bw(struct bbr3 *s, const struct bbr3_params *p,
 		bw = bbr3_max_bw(s);
 	}
 	if (smart && p->smart_exit == BBR3_EXIT_LITERAL) {
-		bbr3_check_literal_exit(s, p, conn, bw);
+		bbr3_check_smart_exit(s, p, conn, bw, p->smart_exit_alpha);
+		return;
+	}
+	if (smart && p->smart_exit == BBR3_EXIT_AUTHORS) {
+		bbr3_check_smart_exit(s, p, conn, bbr3_max_bw(s), p->full_bw_thresh);
 		return;
 	}
 	if (!s->round_start && !p->full_bw_every_ack)

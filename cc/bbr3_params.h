@@ -19,6 +19,7 @@
 #define BBR3_EXIT_PLAIN 0     /* growth below full_bw_thresh for full_bw_count rounds */
 #define BBR3_EXIT_INFLATION 1 /* ... in rounds whose RTT is inflated too, in a row */
 #define BBR3_EXIT_LITERAL 2   /* BBR-n+ Algorithm 1 word for word */
+#define BBR3_EXIT_AUTHORS 3   /* BBR-n+ as its authors' pseudocode.txt has it */
 
 #define bbr3_PARAMS(P)                                                                             \
 	P(startup_pacing_gain, BBR3_GAIN(277, 100), CC_ONE, BBR3_MAX_GAIN, CC_ONE, "of bw",        \
@@ -130,8 +131,9 @@
 	P(bbr2_rules, 0, 0, 1, 1, "boolean", "BBRv3",                                              \
 	  "Linux v2 tcp_bbr2.c; docs/background/algorithms/bbr.md lists the rules",                \
 	  "BBRv2's plateau test, Startup exit by loss, RTT ties, probing credit")                  \
-	P(smart_exit, BBR3_EXIT_PLAIN, 0, 2, 1, "mode", "off: a plateau is enough",                \
-	  "BBR-n+ section 2.3.1", "1: plateau and inflated RTT; 2: Algorithm 1 word for word")     \
+	P(smart_exit, BBR3_EXIT_PLAIN, 0, 3, 1, "mode", "off: a plateau is enough",                \
+	  "BBR-n+ section 2.3.1; its authors' pseudocode.txt",                                     \
+	  "1: plateau and inflated RTT; 2: Algorithm 1 word for word; 3: the authors' code")       \
 	P(smart_exit_alpha, BBR3_GAIN(85, 100), 0, 2 * CC_ONE, CC_ONE, "of full_bw",               \
 	  "no rate is low enough", "BBR-n+ Algorithm 1, alpha",                                    \
 	  "mode 2 counts a round whose bandwidth is below this")                                   \
@@ -176,19 +178,22 @@ struct bbr3_params {
 	BBR3_LINUX_V3(V)                                                                           \
 	V(ecn_assumed_low, 1)
 
-/* Google's v2 kernel (tcp_bbr2.c at 0487ade), whose ECN response is off unless a lab turns it on.
- */
-#define BBR3_LINUX_V2(V)                                                                           \
+/* Google's v2 kernel (tcp_bbr2.c at 0487ade), whose ECN response is off unless a lab turns it on,
+ * but for the gain of DOWN. */
+#define BBR3_V2_FAMILY(V)                                                                          \
 	BBR3_LINUX_FAMILY(V)                                                                       \
 	V(startup_pacing_gain, CC_LINUX_GAIN(739))                                                 \
 	V(startup_cwnd_gain, CC_LINUX_GAIN(739))                                                   \
-	V(probe_down_gain, CC_LINUX_GAIN(192))                                                     \
 	V(probe_up_cwnd_gain, 2 * CC_ONE)                                                          \
 	V(probe_up_inflight_gain, CC_LINUX_GAIN(320))                                              \
 	V(startup_loss_events, 8)                                                                  \
 	V(min_tso_rate_Bps, 150000)                                                                \
 	V(ecn_factor, 0)                                                                           \
 	V(bbr2_rules, 1)
+
+#define BBR3_LINUX_V2(V)                                                                           \
+	BBR3_V2_FAMILY(V)                                                                          \
+	V(probe_down_gain, CC_LINUX_GAIN(192))
 
 /* BBR-n+: the v3 kernel with a larger floor of window and burst. */
 #define BBR3_NPLUS(V)                                                                              \
@@ -208,5 +213,20 @@ struct bbr3_params {
 	V(probe_down_gain, CC_LINUX_GAIN(230))                                                     \
 	V(probe_up_gain, BBR3_GAIN(3, 2))                                                          \
 	V(probe_up_cwnd_gain, BBR3_GAIN(5, 2))
+
+/* mahsan76/BBR-n-plus-AQM, "BBR-n+ patch 1 startup gain TSO.patch". It is against code of v1's
+ * form; what v3 has no constant for is v3's. */
+#define BBR3_NPLUS_PATCH(V)                                                                        \
+	BBR3_NPLUS(V)                                                                              \
+	V(startup_pacing_gain, CC_LINUX_GAIN(739))                                                 \
+	V(probe_down_gain, CC_LINUX_GAIN(230))                                                     \
+	V(full_bw_thresh, BBR3_GAIN(75, 50))
+
+/* BBR-n (2023) is BBRv2 with the gains that all recordings of the module bbrn show
+ * (mahsan76/BBRn-AQM, tcp_1up and tcp_4up); what they do not show is v2's. */
+#define BBR3_BBRN(V)                                                                               \
+	BBR3_V2_FAMILY(V)                                                                          \
+	V(probe_down_gain, CC_LINUX_GAIN(230))                                                     \
+	V(probe_up_gain, BBR3_GAIN(3, 2))
 
 #endif

@@ -47,6 +47,14 @@
 	    BBR3_NPLUS_PUBLISHED(V) V(smart_exit, BBR3_EXIT_LITERAL))                              \
 	SET("bbrnplus-asrun", bbr3, "fp_bbrnplus_run", "BBR-n+ with the gains of its authors' files", \
 	    BBR3_NPLUS_AS_RUN(V) V(smart_exit, BBR3_EXIT_INFLATION))                               \
+	SET("bbrnplus-pseudocode", bbr3, "fp_bbrnplus_pse",                                        \
+	    "BBR-n+ with the exit of its authors' pseudocode",                                     \
+	    BBR3_NPLUS_PUBLISHED(V) V(smart_exit, BBR3_EXIT_AUTHORS))                              \
+	SET("bbrnplus-patch", bbr3, "fp_bbrnplus_pat",                                             \
+	    "BBR-n+ with its authors' patch and pseudocode",                                       \
+	    BBR3_NPLUS_PATCH(V) V(smart_exit, BBR3_EXIT_AUTHORS))                                  \
+	SET("bbrn", bbr3, "fp_bbrn", "BBR-n (2023), BBRv2 with the gains of its authors' files",   \
+	    BBR3_BBRN(V))                                                                          \
 	SET("tarn", tarn, "fp_tarn", "Tarn: a queue that is small and the same for all", )
 /* clang-format on */
 

@@ -7,13 +7,16 @@ use bottleneck::{peak_queue_rtt, phases, utilisation, visit, Flow, Path, Row, Se
 use fullpipe_cc::{Ack, Conn, Controller, Ctl, Event, EventKind, Phase, INFINITE, ONE};
 use proptest::prelude::*;
 
-const SETS: [&str; 6] = [
+const SETS: [&str; 9] = [
     "bbr2",
     "bbr3",
     "bbr3-linux",
     "bbrnplus",
     "bbrnplus-literal",
     "bbrnplus-asrun",
+    "bbrnplus-pseudocode",
+    "bbrnplus-patch",
+    "bbrn",
 ];
 
 /// bless2025, section IV.A: one flow, 100 Mbit/s, 50 ms, 8 BDP.

@@ -203,6 +203,29 @@ const NPLUS_AS_RUN: &[(&str, u32)] = &[
     ("min_tso_segs", 4),
     ("smart_exit", 1),
 ];
+/// mahsan76/BBR-n-plus-AQM at 3343fe5, the patch, in Linux's integers: 256 * 2885 / 1000 + 1,
+/// 256 * 1000 / 2885, 256 * 4.5 / 5, 256 * 7.5 / 5.
+const NPLUS_PATCH: &[(&str, u32)] = &[
+    ("startup_pacing_gain", 4 * 739),
+    ("drain_gain", 4 * 88),
+    ("probe_down_gain", 4 * 230),
+    ("full_bw_thresh", 4 * 384),
+    ("min_pipe_cwnd", 10),
+    ("min_tso_segs", 4),
+    ("smart_exit", 3),
+];
+
+#[test]
+fn bbrn_has_the_gains_of_its_recordings_and_is_bbr2_otherwise() {
+    for (name, _) in V3 {
+        let expected = match name {
+            "probe_up_gain" => 1536,
+            "probe_down_gain" => 4 * 230,
+            _ => hand::stored("bbr2", name),
+        };
+        assert_eq!(hand::stored("bbrn", name), expected, "{name}");
+    }
+}
 
 #[test]
 fn the_constants_are_those_of_the_draft_and_of_the_kernels() {
@@ -213,6 +236,7 @@ fn the_constants_are_those_of_the_draft_and_of_the_kernels() {
         ("bbr2", V2),
         ("bbrnplus", NPLUS),
         ("bbrnplus-asrun", NPLUS_AS_RUN),
+        ("bbrnplus-patch", NPLUS_PATCH),
     ] {
         for (name, of_v3) in V3 {
             let change = changes.iter().find(|(changed, _)| *changed == name);
@@ -221,11 +245,13 @@ fn the_constants_are_those_of_the_draft_and_of_the_kernels() {
         }
     }
     for (name, _) in V3 {
-        let expected = if name == "smart_exit" {
-            2
-        } else {
-            hand::stored("bbrnplus", name)
-        };
-        assert_eq!(hand::stored("bbrnplus-literal", name), expected, "{name}");
+        for (set, mode) in [("bbrnplus-literal", 2), ("bbrnplus-pseudocode", 3)] {
+            let expected = if name == "smart_exit" {
+                mode
+            } else {
+                hand::stored("bbrnplus", name)
+            };
+            assert_eq!(hand::stored(set, name), expected, "{set} {name}");
+        }
     }
 }
