@@ -213,6 +213,15 @@ def run(
         bool, typer.Option("--keep-recordings", help="Keep the recording of each run.")
     ] = False,
     jobs: Jobs = None,
+    cc: Annotated[
+        str | None,
+        typer.Option(
+            "--cc",
+            metavar="NAME|FILE",
+            help="Run this algorithm beside the paper's, such as ./mine.h; prints all cells and "
+            "judges no claim.",
+        ),
+    ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Add no runs where a verdict stays uncertain.")
     ] = False,
@@ -248,6 +257,12 @@ def run(
         raise UserError("--budget: bounds --confirm; give both")
     budget_s = None if budget is None else parsed("--budget", parse_time, budget) / 1e9
     entries = [entry for entry in chosen.entries() if chosen.names or not entry.compare_engines]
+    if cc is not None:
+        from fullpipe.experiments.own_algorithm import with_algorithm
+
+        if confirm_:
+            raise UserError("--cc: --confirm tests claims, which are about the paper's algorithms")
+        entries = [with_algorithm(entry, cc) for entry in entries]
     size, observed, runs = chosen.size, chosen.observed or (), chosen.runs()
     engine, repeat = chosen.engine or (), chosen.repeat
     begin = time.monotonic()
@@ -269,7 +284,10 @@ def run(
     for entry in entries:
         for found in chosen.judged(entry, runs):
             judged.append(found)
-            _print(found)
+            if cc is None:
+                _print(found)
+            else:
+                _write_cells([found.results], True, None, None)
     for sentence in outcome.damaged:
         message(sentence, "bold red")
     for (entry_id, name), reason in outcome.failures.items():

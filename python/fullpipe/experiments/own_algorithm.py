@@ -1,0 +1,129 @@
+"""A paper's experiment with another algorithm beside the paper's own.
+
+Where an axis of the grid has the algorithms, it gets one more. Else the paper has one, and it and
+the other become an axis of their own. Claims are about the paper's algorithms and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fullpipe.base.errors import UserError
+from fullpipe.congestion.registry import cc_set, cc_sets
+from fullpipe.experiments.entry import Entry, Plot, Published, SizeOptions
+
+#: The axis of an entry whose grid has none of algorithms.
+AXIS = "algorithm"
+
+
+def with_algorithm(entry: Entry, cc: str) -> Entry:
+    """The entry with cells for a congestion control: a set's name, or a file.
+
+    Raises UserError if it cannot be used, or if the entry's flows take theirs from an axis of other
+    things, such as pairs of algorithms."""
+    own = {"label": cc_set(cc).name, "file": cc}
+    axis = _axis_of_algorithms(entry)
+    if axis:
+        return _rewritten(entry, axis, own, {f"{{{axis}}}": f"{{{axis}.file}}"}, "")
+    subject = _subject(entry)
+    return _rewritten(entry, AXIS, own, {subject: f"{{{AXIS}.file}}"}, subject)
+
+
+def _axis_of_algorithms(entry: Entry) -> str:
+    """The axis whose values are algorithms; empty if there is none."""
+    for name in entry.grid[0] if entry.grid else ():
+        values = [value for grid in entry.grid for value in grid.get(name, ())]
+        if values and all(isinstance(value, str) and value in cc_sets() for value in values):
+            return name
+    return ""
+
+
+def _subject(entry: Entry) -> str:
+    """The paper's algorithm: the first version of BBR that a flow of the entry has."""
+    named = [
+        str(flow.get("cc", ""))
+        for key in ("flow", "traffic", "page")
+        for flow in entry.scenario.get(key, ())
+    ]
+    for name in named:
+        if name in cc_sets() and name.startswith("bbr"):
+            return name
+    raise UserError(
+        f"{entry.source}: --cc: its flows have no algorithm that another could replace: "
+        f"{', '.join(dict.fromkeys(named)) or 'it has no flows'}"
+    )
+
+
+def _rewritten(
+    entry: Entry, axis: str, own: dict[str, Any], templates: Mapping[str, str], subject: str
+) -> Entry:
+    """The entry with an axis of algorithms as tables: `label` is what metrics and figures call one,
+    `file` what flows run."""
+    label = f"{{{axis}.label}}"
+
+    def grids(found: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
+        return [
+            {**grid, axis: [*(_table(name) for name in grid.get(axis, [subject])), own]}
+            for grid in found
+        ]
+
+    def size(options: SizeOptions) -> SizeOptions:
+        changed = {"grid": grids(options.grid), "scenario": _filled(options.scenario, templates)}
+        return options.model_copy(update=changed)
+
+    def of_metric(text: str) -> str:
+        return text.replace(f"'{subject}'", f"'{label}'") if subject else text.replace(
+            f"{{{axis}}}", label
+        )  # fmt: skip
+
+    metrics = {
+        name: metric.model_copy(update={"value": of_metric(metric.value), "predict": None})
+        for name, metric in entry.metric.items()
+    }
+    fields = {name: getattr(entry, name) for name in Entry.model_fields}
+    return Entry.model_validate(
+        fields
+        | {
+            "id": f"{entry.id}_with_{own['label']}".replace("-", "_"),
+            "grid": grids(entry.grid or [{}]),
+            "default": size(entry.default),
+            "full": size(entry.full),
+            "scenario": _filled(entry.scenario, templates),
+            "metric": metrics,
+            "published": [_of_paper(one, axis, subject) for one in entry.published],
+            "observed": [] if subject else entry.observed,
+            "plot": [_drawn_by(one, axis) for one in entry.plot],
+            "claim": [],
+        }
+    )
+
+
+def _table(name: str) -> dict[str, Any]:
+    return {"label": name, "file": name}
+
+
+def _filled(value: Any, templates: Mapping[str, str]) -> Any:
+    """The scenario with these texts in place of algorithms' names. Keys of tables stay: parameters
+    of the paper's algorithm are not the other's."""
+    if isinstance(value, dict):
+        return {key: _filled(inner, templates) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, templates) for inner in value]
+    return templates.get(value, value) if isinstance(value, str) else value
+
+
+def _of_paper(published: Published, axis: str, subject: str) -> Published:
+    """The printed values, which are the paper's algorithm's alone."""
+    return (
+        published.model_copy(update={"at": {**published.at, axis: subject}})
+        if subject
+        else published
+    )
+
+
+def _drawn_by(plot: Plot, axis: str) -> Plot:
+    """The plot with a series for each algorithm."""
+    if axis in (plot.x, *plot.by, *plot.panel):
+        return plot
+    return plot.model_copy(update={"by": [*plot.by, axis]})
