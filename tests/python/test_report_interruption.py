@@ -13,7 +13,8 @@ import pytest
 import tomli_w
 
 from external_files import works
-from fullpipe.engines.runner import run_scenario
+from fullpipe.engines.run import runs_of
+from fullpipe.engines.runner import execute
 from fullpipe.metrics import summarise
 from fullpipe.recording.recording import Recording
 from fullpipe.report.figures import write_figures
@@ -173,8 +174,9 @@ def test_a_run_stopped_before_its_warm_up_ends_can_still_be_reported(
         if calls == at_call + 1:
             signal.raise_signal(signal.SIGINT)
 
-    toml = tomli_w.dumps(document)
-    outcome = run_scenario(make_scenario(document), toml, [tmp_path / "r"], on_progress=stop)
+    scenario = make_scenario(document)
+    runs = runs_of(scenario, tomli_w.dumps(document), [scenario.seed])
+    outcome = execute(runs, [tmp_path / "r"], stop)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert outcome.interrupted
     recording = Recording.open(tmp_path / "r")

@@ -617,7 +617,7 @@ def test_held_out_paths_are_looked_at_for_one_setting(tmp_path: Path) -> None:
 
 def test_a_failed_pair_fails_the_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = SimpleNamespace(failures=["why"], recordings=[None])
-    monkeypatch.setattr(ranking, "run_scenario", lambda *_: failed)
+    monkeypatch.setattr(ranking, "execute", lambda *_: failed)
     with pytest.raises(RunError, match="why"):
         ranking._run_all([base()], [{}], tmp_path, lambda _share: None, 1)
     with pytest.raises(UserError, match="--for speed"):
