@@ -9,18 +9,19 @@ by itself and all together (inside.py). Recordings are kept in build/bench and f
 as nothing that decides their content changed.
 
 Usage: `.venv/bin/python benches/bench_traces.py FOLDER... [--engine vm] [--seeds 8]
-[--only s06,t01] [--tcp 6.12 | --kernel 6.1] [--idle] [--out DIR] [--markdown [FILE]]`. The folders
+[--only s06,t01] [--tcp 6.12 | --kernel 6.1] [--idle] [--out DIR] [--csv FILE]`. The folders
 have the traces (traces.py), which are not part of this repository. DIR gets one figure a trace:
 kernel and ours over time, one above the other. The simulator's hosts are as busy as the traces'
 were and its links carry what their routers did; `--idle`: hosts that have nothing to do, and the
-rate that was set. `--markdown docs/evidence/fidelity.md` writes the engine's table there, between
-its marks.
+rate that was set. `--csv FILE` writes a line for each figure of a trace, such as
+docs/evidence/cells/traces_sim.csv.
 A figure with a flow's name is that of the worst flow.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import random
 import tempfile
 from collections.abc import Sequence
@@ -254,36 +255,27 @@ def _difference(line: Line) -> str:
     return f"{line.differs * scale:+.{DIGITS[line.kind]}f}"
 
 
-def markdown(compared: Sequence[tuple[Trace, Sequence[Line], Place | None]]) -> str:
-    """All traces as one table for docs/evidence/fidelity.md."""
-    is_judged = any(found for *_, found in compared)
-    titles = ["trace", *TITLES.values(), *["off by, standard deviations"] * is_judged]
-    rows = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
-    for trace, lines, found in compared:
-        of = {line.kind: _cell(line) for line in lines}
-        cells = [f"{trace.key}: {trace.title}", *(of.get(kind, "") for kind in TITLES)]
-        cells += [sentence(found)] if found else [""] * is_judged
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
-def write_between(file: Path, engine: str, table: str) -> None:
-    """Replaces the text between an engine's marks. Raises SystemExit if there are none."""
-    begin, end = f"<!-- bench_traces {engine} -->\n", "<!-- end -->"
-    before, found, rest = file.read_text(encoding="utf-8").partition(begin)
-    _, closed, after = rest.partition(end)
-    if not found or not closed:
-        raise SystemExit(f"{file}: has no {begin.strip()} ... {end}")
-    file.write_text(f"{before}{begin}{table}\n{end}{after}", encoding="utf-8")
-
-
-def _cell(line: Line) -> str:
-    scale, digits = SCALE.get(line.kind, 1.0), DIGITS[line.kind]
-    pair = f"{line.kernel * scale:.{digits}f} / {line.mean * scale:.{digits}f}"
-    whose = f"{line.whose}: " if line.whose not in ("", "all") else ""
-    mark = " **miss**" if line.mark == "MISS" else ""
-    seeds = f", {line.within} of {line.seeds}" if line.target is not None and line.seeds > 1 else ""
-    return f"{whose}{pair} ({_difference(line)}{seeds}){mark}"
+def write_csv(file: Path, compared: Sequence[tuple[Trace, Sequence[Line], Place | None]]) -> None:
+    """A line for each figure of each trace: the trace's, the mean of ours, and the verdict."""
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([
+            "trace", "title", "figure", "of", "kernel", "ours", "difference", "within_target",
+            "seeds", "verdict", "deviations", "together_p",
+        ])  # fmt: skip
+        for trace, lines, found in compared:
+            for line in lines:
+                scale, digits = SCALE.get(line.kind, 1.0), DIGITS[line.kind]
+                has_target = line.target is not None
+                deviation = None if found is None else found.deviations.get(line.kind)
+                writer.writerow([
+                    trace.key, trace.title, TITLES[line.kind],
+                    line.whose if line.whose != "all" else "",
+                    f"{line.kernel * scale:.{digits}f}", f"{line.mean * scale:.{digits}f}",
+                    _difference(line), line.within if has_target else "", line.seeds,
+                    line.mark.lower(), "" if deviation is None else f"{deviation:.1f}",
+                    "" if found is None else f"{found.together:.2f}",
+                ])  # fmt: skip
 
 
 def repeated(document: dict[str, Any], seeds: int) -> list[dict[str, Any]]:
@@ -339,10 +331,7 @@ def main() -> None:
         "--idle", action="store_true", help="sim: hosts with nothing to do, links of the set rate"
     )
     parser.add_argument("--out", type=Path, help="folder for figures")
-    parser.add_argument(
-        "--markdown", nargs="?", const=Path(), type=Path, metavar="FILE",
-        help="one table instead: printed, or written into FILE between the engine's marks",
-    )  # fmt: skip
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="writes every figure")
     options = parser.parse_args()
     seeds = options.seeds or (8 if options.engine == "sim" else 1)
     wanted = options.only.split(",") if options.only else None
@@ -373,22 +362,16 @@ def main() -> None:
                 draw_pair(kernel, made[0], trace.title, options.out / f"{trace.key}.png")
         compared.append((trace, lines, found))
         missed += sum(line.mark == "MISS" for line in lines)
-        if options.markdown is None:
-            print(text(trace, lines, found), flush=True)
+        print(text(trace, lines, found), flush=True)
     places = [found for *_, found in compared if found is not None]
-    if options.markdown is not None:
-        table = f"Mean of {seeds} seed{'s' if seeds > 1 else ''}.\n\n{markdown(compared)}"
-        if options.markdown.name:
-            write_between(options.markdown, options.engine, table)
-        else:
-            print(table)
-    else:
-        print(
-            f"columns: kernel, mean of {seeds} seed(s) of ours (least to most), difference, "
-            f"verdict, seeds within\n{missed} figure(s) beyond their target"
-        )
-        if places:
-            print(summary(places))
+    if options.csv is not None:
+        write_csv(options.csv, compared)
+    print(
+        f"columns: kernel, mean of {seeds} seed(s) of ours (least to most), difference, "
+        f"verdict, seeds within\n{missed} figure(s) beyond their target"
+    )
+    if places:
+        print(summary(places))
 
 
 if __name__ == "__main__":
