@@ -293,7 +293,7 @@ def page(options: argparse.Namespace) -> None:
     print(
         f"{len(all_cells)} cells, {len(found)} tests: {sum(out)} rejected, in {len(told)} cells; "
         f"in {len(large)} by more than a reader would act on "
-        f"({1 - len(large) / len(all_cells):.1%} are not told apart).\n"
+        f"({1 - len(large) / len(all_cells):.1%} do not differ significantly).\n"
     )
     _score(found, apart)
     _rows(found, apart, draw)
@@ -326,9 +326,7 @@ def region_of(
 
 
 def _score(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
-    print(
-        "| metric | cells | mean difference | 9 in 10 below | could have been seen | told apart |"
-    )
+    print("| metric | cells | mean difference | 9 in 10 below | could have been seen | differ |")
     print("|---|---:|---:|---:|---:|---:|")
     for metric in METRICS:
         ones = [one for one in found if one.metric == metric]
@@ -342,7 +340,7 @@ def _score(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
 
 
 def _rows(found: Sequence[Difference], apart: Mapping[int, bool], draw: Draw) -> None:
-    print(f"| region | cells | {' | '.join(TITLES[m] for m in METRICS)} | told apart |")
+    print(f"| region | cells | {' | '.join(TITLES[m] for m in METRICS)} | differ |")
     print(f"|---|---:|{'---:|' * (len(METRICS) + 1)}")
     parts = {"all": found}
     parts |= {q: [one for one in found if queue_of(one.cell, draw) == q] for q in draw.queues}
@@ -361,7 +359,7 @@ def _rows(found: Sequence[Difference], apart: Mapping[int, bool], draw: Draw) ->
 
 
 def _farthest(found: Sequence[Difference], apart: Mapping[int, bool]) -> None:
-    """What is told apart, the most telling first."""
+    """The cells that differ, the most telling first."""
     ones = [one for one in found if apart[id(one)]]
     ones.sort(key=lambda one: -abs(one.mean) / TARGETS[one.metric])
     print("| cell | metric | simulator less kernel | 95 % |")
