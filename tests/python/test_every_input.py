@@ -12,6 +12,7 @@ from external_files import GROW, changed, works
 from fullpipe.authoring import check
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.congestion import userfiles
 from fullpipe.congestion.userfiles.analysing import NoAnalysisError, alarms
 
 needs_frama_c = pytest.mark.skipif(
