@@ -52,6 +52,12 @@ REFUSED = {
     "later contract": ("mine_CONTRACT 5", "mine_CONTRACT 7", "version 7 of the contract, this"),
     "earlier contract": ("mine_CONTRACT 5", "mine_CONTRACT 1", "since then, 2: the events LOST"),
     "floating point": ("u32 left =", "double gain = 0.5; u32 left = (u32)gain +", "integers only"),
+    "a constant of 1.5": (GROW, "ctl->cwnd += (u32)(1.5 * left);", "mine.h:43: 1.5: an algor"),
+    "a constant of 0x1p3": (GROW, "ctl->cwnd += (u32)0x1p3;", "mine.h:43: 0x1p3: an algorithm"),
+    "a constant of 1e3": (GROW, "ctl->cwnd += (u32)1e3;", "mine.h:43: 1e3: an algorithm"),
+    "the type of a quotient": (
+        GROW, "ctl->cwnd += (u32)((__typeof__(1 / 1.))left / 3);", "mine.h:43: 1.: an algorithm"),
+    "a type of the compiler": (GROW, "_Float64 x = left; ctl->cwnd += (u32)x;", "_Float64"),
     "libc header": ('#include "cc.h"', "#include <math.h>\n#include", ":4: #include <math.h>"),
     "libc function": (GROW, "ctl->cwnd += (u32)rand();", "rand"),
     "declared libc function": (

@@ -159,3 +159,16 @@ def test_without_sql_the_columns_of_every_view_are_listed(store: Store) -> None:
     assert done.exit_code == 0, done.output
     for view in ("cells", "runs", "flows", "path"):
         assert f"{view}: sweep, cell, " in done.output
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize(
+    "sql",
+    ["select date '99999-01-01'", "select {'a': date '99999-01-01'}", "select date '-4000-01-01'"],
+)
+def test_a_year_that_python_has_not_is_the_users_error(
+    store: Store, sql: str, options: list[str]
+) -> None:
+    refused = CliRunner().invoke(app, ["query", str(store.folder), sql, *options])
+    assert isinstance(refused.exception, UserError)
+    assert "CAST(... AS VARCHAR)" in str(refused.exception)

@@ -175,7 +175,10 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _shown(value: Any) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # an integer of more than 4,300 digits
+        shown = hex(value) if isinstance(value, int) else f"a {type(value).__name__}"
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
 
 

@@ -12,6 +12,14 @@ import tomli_w
 _MAX_DEPTH = 32
 
 
+_TOO_DEEP = f"tables are nested deeper than {_MAX_DEPTH} levels"
+_KEY = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+#: A dotted key of more parts than that. The parser makes a copy of the key for each of its parts.
+_DEEP_KEY = re.compile(
+    rf"(?:^|[\[{{,])[ \t]*{_KEY}(?:[ \t]*\.[ \t]*{_KEY}){{{_MAX_DEPTH},}}+[ \t]*[=\]]", re.M
+)
+
+
 class WrittenFloat(float):
     """A number and how it was written: 6.1 and 6.10 are one number and two kernels."""
 
@@ -27,6 +35,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     """The document; its floats are WrittenFloat. A byte-order mark at the beginning, which editors
     on Windows write, is passed over. Raises TOMLDecodeError, a ValueError, also where
     tables are nested deeper than any document of this program's."""
+    if _DEEP_KEY.search(text):
+        raise tomllib.TOMLDecodeError(_TOO_DEEP)
     try:
         document = tomllib.loads(text.removeprefix("\ufeff"), parse_float=WrittenFloat)
     except RecursionError:
@@ -41,7 +51,7 @@ def parse_toml(text: str) -> dict[str, Any]:
             for inner in (outer.values() if isinstance(outer, dict) else outer)
             if isinstance(inner, dict | list)
         ]
-    raise tomllib.TOMLDecodeError(f"tables are nested deeper than {_MAX_DEPTH} levels")
+    raise tomllib.TOMLDecodeError(_TOO_DEEP)
 
 
 def with_value(text: str, key: str, value: int | str) -> str:

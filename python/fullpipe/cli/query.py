@@ -64,12 +64,13 @@ def query(
     if to is not None:
         export(answer, to)
         message(f"wrote {to}")
-    elif json_:
-        print(json.dumps([_finite(row) for row in answer.to_pylist()], default=str))
+        return
+    if json_:
+        print(json.dumps([_finite(row) for row in _rows(answer)], default=str))
     else:
         is_wide = len(answer.schema) > _COLUMNS
         most = _TRANSPOSED_ROWS if is_wide else _ROWS
-        rows = answer.slice(0, most).to_pylist()
+        rows = _rows(answer.slice(0, most))
         console.print(_transposed(answer, rows) if is_wide else _table(answer, rows))
         if not rows:
             message("no rows")
@@ -78,6 +79,17 @@ def query(
                 "name the columns that you want, or --to FILE.csv" if is_wide else "--to FILE.csv"
             )
             message(f"{most} of {answer.num_rows} rows are shown; for all: {what}")
+
+
+def _rows(answer: pa.Table) -> list[dict[str, Any]]:
+    """The rows as Python's values. Raises UserError for what SQL has and Python has not."""
+    try:
+        rows: list[dict[str, Any]] = answer.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise UserError(
+            f"query: a value cannot be shown ({error}); write it as text, CAST(... AS VARCHAR)"
+        ) from None
+    return rows
 
 
 def _table(answer: pa.Table, rows: list[dict[str, Any]]) -> Table:

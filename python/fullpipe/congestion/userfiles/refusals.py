@@ -40,6 +40,11 @@ _WORDS = {
     "__seg_gs": "a segment register",
     "__builtin_va_list": "a list of unknown arguments",
 }
+#: Letters of a number that a message repeats.
+_SHOWN = 60
+#: Floating-point constants (C11 section 6.4.4.2) and types. No kernel has either.
+_FLOAT_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*(?:\.|[pP]).*|(?!0[xX])[0-9]*(?:\.|[0-9][eE]).*")
+_FLOAT_TYPE = re.compile(r"float|double|_Float\w+|__float\w+|__fp16|_Decimal\w+|_*[Cc]omplex_*")
 _ALLOWED = ", ".join(sorted(_ATTRIBUTES))
 
 
@@ -49,6 +54,11 @@ def check_tokens(tokens: Sequence[Token], is_contract: Callable[[str], bool]) ->
     for index, token in enumerate(tokens):
         if token.kind == "directive":
             check_pragma(token.text, token.place)
+        if token.kind == "number" and _FLOAT_NUMBER.fullmatch(token.text):
+            raise UserError(
+                f"{token.place}: {token.text[:_SHOWN]}: an algorithm has integers only; the kernel "
+                "has no floating point. Write gains in 1/1024 (CC_ONE)"
+            )
         if token.kind == "name":
             more = _OF_THE_CONTRACT if is_contract(token.file) else frozenset()
             _check_name(tokens, index, more)
@@ -116,6 +126,11 @@ def _check_name(tokens: Sequence[Token], index: int, more: Set[str]) -> None:
                 f"{token.place}: {token.text}: not among the compiler's functions that an "
                 "algorithm may call, which only compute"
             )
+    elif _FLOAT_TYPE.fullmatch(token.text):
+        raise UserError(
+            f"{token.place}: {token.text}: an algorithm has integers only; the kernel has no "
+            "floating point. Write gains in 1/1024 (CC_ONE)"
+        )
     elif token.text in _WORDS:
         raise UserError(f"{token.place}: {_WORDS[token.text]}: nothing for an algorithm")
 

@@ -38,6 +38,8 @@ HANDED = "this."
 MAX_FILE_BYTES = 2**20
 MAX_FILES = 32
 TOO_LARGE = f"more than {MAX_FILES} files or 1 MiB; that is no algorithm"
+#: Letters of a name that a message repeats.
+_SHOWN = 60
 #: The kernel limits `name@hash` to 31 characters.
 MAX_NAME = 15
 
@@ -330,11 +332,15 @@ def _collect(
         beside = path.parent / included[1]
         try:
             inner = str(beside.resolve().relative_to(folder))
-        except (ValueError, OSError, RuntimeError):  # outside, or links in a circle
+            is_file = beside.is_file()
+        except OSError as error:  # a name that no file can have
+            shown = included[1][:_SHOWN]
+            raise UserError(f'{place}: #include "{shown}...": {error.strerror}') from None
+        except (ValueError, RuntimeError):  # outside, or links in a circle
             raise UserError(
                 f'{place}: #include "{included[1]}": lies outside the algorithm\'s folder'
             ) from None
-        if beside.is_file():
+        if is_file:
             if inner not in files:
                 _collect(beside, folder, inner, files, made)
         elif beside.exists():
