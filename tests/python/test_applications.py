@@ -111,6 +111,12 @@ def test_a_paced_application_writes_so_much_at_a_time(tmp_path: Path) -> None:
     assert view.flows["bytes_delivered"][0] == 10_000 * 50
 
 
+def test_a_receive_window_of_one_packet_lets_one_through_each_round_trip(tmp_path: Path) -> None:
+    flow = {"cc": "cubic", "receive_window": "2KB"}
+    view = run(tmp_path, flow=[flow])
+    assert view.flows["packets_sent"][0] == pytest.approx(5 / 0.0412, rel=0.05)
+
+
 def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does(
     tmp_path: Path,
 ) -> None:
@@ -145,6 +151,8 @@ def test_jitter_is_that_of_rfc_3550_and_frames_keep_their_deadline() -> None:
         ({"page": [{"cc": "nosuch", "levels": [["1KB"]]}]}, "nosuch"),
         ({"page": [{"cc": "cubic", "levels": [["1KB"]], "interval": "0s"}]}, "interval"),
         ({"page": [{"cc": "cubic", "levels": [["1KB"]], "start": "9s"}]}, "start"),
+        ({"flow": [{"cc": "cubic", "receive_window": "2KB"}], "path": PATH | {"mtu": 9000}},
+         "flow.0.receive_window.*8948"),
         ({"udp": [{"rate": "1mbit", "payload": "1490B"}]}, "payload"),
         ({"udp": [{"rate": "1mbit", "on": "1s"}]}, "needs off"),
         ({"udp": [{"rate": "100gbit", "payload": "16B"}]}, "datagrams"),

@@ -209,6 +209,12 @@ class Scenario(Section):
         for index, udp in enumerate(self.udp):
             if udp.payload > self.path.mtu - 28:
                 raise ValueError(f"udp.{index}.payload: path.mtu leaves {self.path.mtu - 28}")
+        packet_bytes = self.path.mtu - 52  # headers of IPv4 and TCP, timestamps included
+        for index, flow in enumerate(self.flow):
+            if flow.receive_window is not None and flow.receive_window < packet_bytes:
+                raise ValueError(
+                    f"flow.{index}.receive_window: holds no packet; at least {packet_bytes}B"
+                )
 
     def _check_names(self) -> None:
         links = ((f"link.{index}", link.name) for index, link in enumerate(self.link))

@@ -45,7 +45,7 @@ pub(super) struct WriteQueue {
     write_start_bytes: u64,
     /// Largest window that the peer has offered.
     max_window_bytes: u64,
-    /// Target size of a buffer (tp->gso_segs).
+    /// Target size of a buffer (tp->gso_segs), a packet at least.
     goal_packets: u32,
     /// sk_sndbuf, and the congestion window it was sized for.
     limit_bytes: u64,
@@ -73,6 +73,7 @@ impl WriteQueue {
             gso_max_segments,
             most_bytes,
             notsent_lowat_bytes: u64::MAX,
+            goal_packets: 1,
             limit_bytes: FIRST_LIMIT_BYTES.min(most_bytes),
             ..Self::default()
         }
@@ -439,6 +440,20 @@ mod tests {
         assert_eq!(queue.memory_bytes(10, 1), 83_016);
         queue.send(12, 1);
         assert_eq!(queue.memory_bytes(12, 2), 81_568);
+    }
+
+    #[test]
+    fn buffers_hold_a_packet_where_half_the_window_is_less() {
+        // tcp_xmit_size_goal(): max(size_goal, mss_now).
+        for window_bytes in [1, 2 * MSS - 1, 2 * MSS, 4 * MSS - 1] {
+            let mut queue = roomy(1);
+            queue.max_window_bytes = 0;
+            queue.set_goal(window_bytes);
+            assert_eq!(queue.append(10 * MSS, 0, 0), MSS, "{window_bytes}");
+        }
+        let mut queue = WriteQueue::new(MSS as u32, 44, 64 << 20);
+        queue.set_goal(2_048);
+        assert_eq!(queue.append(10 * MSS, 0, 0), MSS);
     }
 
     #[test]

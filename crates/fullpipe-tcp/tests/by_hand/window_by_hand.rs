@@ -253,3 +253,17 @@ fn the_peers_window_bounds_what_is_sent_beyond_what_it_acknowledged() {
     assert_eq!(script.gets(ack(2).window(0)), "");
     assert_eq!(script.gets(ack(3).window(0)), "");
 }
+
+#[test]
+fn a_window_of_a_packet_and_a_part_lets_one_packet_through_an_rtt() {
+    // Half of such a window is less than a packet, and buffers still hold one (tcp_xmit_size_goal()).
+    let mut script = Script::new(Setup {
+        window_bytes: 2_048,
+        ..Setup::default()
+    });
+    assert_eq!(script.sends(), "0");
+    for next in 1..5_u32 {
+        let sent = script.at(u64::from(next) * 40 * MS).gets(ack(next));
+        assert_eq!(sent, next.to_string());
+    }
+}
