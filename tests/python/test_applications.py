@@ -117,6 +117,29 @@ def test_a_receive_window_of_one_packet_lets_one_through_each_round_trip(tmp_pat
     assert view.flows["packets_sent"][0] == pytest.approx(5 / 0.0412, rel=0.05)
 
 
+def test_a_server_goes_on_writing_while_tcp_sends_at_once(tmp_path: Path) -> None:
+    # On a warm connection an object takes a round trip and its bytes: 131.2 ms in Linux 6.12 too.
+    page = {
+        "cc": "cubic", "levels": [["300KB"]], "protocol": "http2", "keep_connections": True,
+        "lookup": "none", "interval": "200ms",
+    }  # fmt: skip
+    path = {"rate": "50mbit", "rtt": "80ms", "buffer": "2bdp"}
+    (loads,) = page_loads(run(tmp_path, path=path, page=[page]))
+    at_rate_s = 300 * 1024 * 8 / 50e6 * (1514 / 1448)
+    assert loads.time_s[-10:-1] == pytest.approx(0.08 + at_rate_s, abs=1e-3)
+
+
+def test_a_pages_connection_closes_as_one(tmp_path: Path) -> None:
+    # RFC 9293 section 3.6. Up: SYN, ACK, request, ACKs of both packets of the response, FIN and the
+    # last ACK. Down: SYN-ACK, the request's ACK, two packets, FIN.
+    page = {"cc": "cubic", "levels": [["2KB"]], "lookup": "none", "loads": 1}
+    queues = run(tmp_path, page=[page]).samples("queue_samples")
+    sent = {
+        side: queues["sent_packets"][queues["queue"] == side] for side in ("forward", "reverse")
+    }
+    assert (sent["forward"][-1], sent["reverse"][-1]) == (7, 5)
+
+
 def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does(
     tmp_path: Path,
 ) -> None:

@@ -295,14 +295,22 @@ impl Simulation<'_> {
         });
     }
 
-    /// The server of a page writes what it has, as far as there is room.
+    /// The server of a page writes what it has until its socket takes no more: what TCP sends at once makes
+    /// room for more.
     pub(super) fn serve_page(&mut self, connection: usize) {
+        while self.fill_page_socket(connection) {
+            self.transmit(connection);
+        }
+    }
+
+    /// A server writes while less than [`UNSENT_BYTES`] are unsent. False if it wrote nothing.
+    fn fill_page_socket(&mut self, connection: usize) -> bool {
         let serving = &mut self.hosts.connections[connection];
         let Some(state) = serving.page() else {
-            return;
+            return false;
         };
         if state.carries_requests || state.is_closed {
-            return;
+            return false;
         }
         let mut has_written = false;
         while serving.sender.unsent_bytes() < UNSENT_BYTES {
@@ -313,20 +321,20 @@ impl Simulation<'_> {
             serving.sender.write_bytes(bytes);
             has_written = true;
         }
-        if has_written {
-            self.transmit(connection);
-        }
+        has_written
     }
 
+    /// The client closes a connection. It is one to the network, so only the direction of requests sends FINs.
     fn close_page_connection(&mut self, page: u32, number: u32) {
         let pair = self.workloads.pages.open_pair(page, number);
         self.workloads.pages.set_open_pair(page, number, None);
         for connection in pair.into_iter().flatten() {
             let closing = &mut self.hosts.connections[connection];
-            if let Application::Page(state) = &mut closing.application {
-                state.is_closed = true;
-            }
-            if closing.sender.is_established() {
+            let Application::Page(state) = &mut closing.application else {
+                continue;
+            };
+            state.is_closed = true;
+            if state.carries_requests && closing.sender.is_established() {
                 self.stop(connection);
             }
         }
