@@ -8,12 +8,43 @@ use fullpipe_tcp::Data;
 use crate::agenda::{Agenda, Event};
 use crate::packet::HEADER_BYTES;
 
+/// Linux's tbf as the link of a sender: a packet leaves at once where the bucket has enough for it.
+#[derive(Clone, Copy)]
+pub(crate) struct AccessLink {
+    /// 0: there is none.
+    rate_bps: u64,
+    bucket_bytes: u64,
+}
+
+/// The least bucket, as that of links (the agent's `link_rate()`), and an Ethernet header.
+const BUCKET_BYTES: u64 = 1600;
+const ETHERNET_BYTES: u64 = 14;
+
+impl AccessLink {
+    pub(crate) fn new(rate_bps: u64, mtu_bytes: u32) -> Self {
+        let frame_bytes = u64::from(mtu_bytes) + ETHERNET_BYTES;
+        Self {
+            rate_bps,
+            bucket_bytes: frame_bytes.max(BUCKET_BYTES),
+        }
+    }
+
+    pub(crate) fn is_limited(self) -> bool {
+        self.rate_bps > 0
+    }
+
+    /// How long a volume takes, if the link has a rate.
+    fn time_ns(self, bytes: u64) -> Option<u64> {
+        (bytes * 8 * 1_000_000_000).checked_div(self.rate_bps)
+    }
+}
+
 /// The queue of a sender's host.
 #[derive(Default)]
 pub(crate) struct Departures {
     packets: VecDeque<Held>,
-    /// When the access link is free.
-    access_free_ns: u64,
+    /// When the access link's bucket is full again.
+    access_full_ns: u64,
 }
 
 /// A packet that its host holds back.
@@ -50,15 +81,17 @@ impl Departures {
         agenda: &mut Agenda,
         connection: usize,
         ready_ns: u64,
-        access_bps: u64,
+        access: AccessLink,
         data: Data,
         unmade: u32,
     ) -> bool {
         let mut enters_ns = data.departs_ns.max(ready_ns);
-        let wire_bits = u64::from(HEADER_BYTES + data.payload_bytes) * 8;
-        if let Some(serialized_ns) = (wire_bits * 1_000_000_000).checked_div(access_bps) {
-            enters_ns = self.access_free_ns.max(enters_ns) + serialized_ns;
-            self.access_free_ns = enters_ns;
+        let wire_bytes = u64::from(HEADER_BYTES + data.payload_bytes);
+        if let Some(serialized_ns) = access.time_ns(wire_bytes) {
+            let bucket_ns = access.time_ns(access.bucket_bytes).unwrap_or(0);
+            let has_tokens_ns = (self.access_full_ns + serialized_ns).saturating_sub(bucket_ns);
+            enters_ns = enters_ns.max(has_tokens_ns);
+            self.access_full_ns = self.access_full_ns.max(enters_ns) + serialized_ns;
         }
         if self.packets.is_empty() {
             if enters_ns <= agenda.now_ns() {
@@ -122,6 +155,11 @@ mod tests {
         }
     }
 
+    const NO_LINK: AccessLink = AccessLink {
+        rate_bps: 0,
+        bucket_bytes: 0,
+    };
+
     /// What a queue does at a time: 0 nothing, else when it goes on, how much it makes, or what leaves.
     fn next(held: &mut Departures, now_ns: u64) -> (char, u64) {
         match held.next(now_ns) {
@@ -135,10 +173,10 @@ mod tests {
     #[test]
     fn a_packet_leaves_at_once_if_it_may_and_none_is_ahead_of_it() {
         let (mut held, mut agenda) = (Departures::default(), Agenda::default());
-        assert!(held.hold(&mut agenda, 3, 0, 0, data(1, 0), 0));
-        assert!(!held.hold(&mut agenda, 3, 0, 0, data(2, 5), 0));
+        assert!(held.hold(&mut agenda, 3, 0, NO_LINK, data(1, 0), 0));
+        assert!(!held.hold(&mut agenda, 3, 0, NO_LINK, data(2, 5), 0));
         assert!(
-            !held.hold(&mut agenda, 3, 0, 0, data(3, 0), 0),
+            !held.hold(&mut agenda, 3, 0, NO_LINK, data(3, 0), 0),
             "behind the second"
         );
         let event = agenda.next();
@@ -152,24 +190,26 @@ mod tests {
     }
 
     #[test]
-    fn an_access_link_sends_one_after_the_other() {
-        // 1514 bytes at 8 Mbit/s: 1,514,000 ns.
+    fn an_access_link_sends_a_packet_at_once_and_the_next_when_its_bucket_has_enough() {
+        // Linux's tbf: 1514 bytes at 8 Mbit/s take 1,514,000 ns, and 86 of the bucket's 1600 bytes are left.
         let (mut held, mut agenda) = (Departures::default(), Agenda::default());
-        for (number, departs_ns) in [(1, 0), (2, 0), (3, 9_000_000)] {
-            assert!(!held.hold(&mut agenda, 0, 1000, 8_000_000, data(number, departs_ns), 0));
+        let link = AccessLink::new(8_000_000, 1500);
+        assert!(held.hold(&mut agenda, 0, 0, link, data(1, 0), 0));
+        for (number, departs_ns) in [(2, 0), (3, 0), (4, 9_000_000)] {
+            assert!(!held.hold(&mut agenda, 0, 0, link, data(number, departs_ns), 0));
         }
-        assert_eq!(next(&mut held, 1_514_999), ('w', 1_515_000));
-        assert_eq!(next(&mut held, 1_515_000), ('l', 1));
-        assert_eq!(next(&mut held, 1_515_000), ('w', 3_029_000));
-        assert_eq!(next(&mut held, 3_029_000), ('l', 2));
-        assert_eq!(next(&mut held, 9_000_000), ('w', 10_514_000));
+        assert_eq!(next(&mut held, 0), ('w', 1_428_000));
+        assert_eq!(next(&mut held, 1_428_000), ('l', 2));
+        assert_eq!(next(&mut held, 1_428_000), ('w', 2_942_000));
+        assert_eq!(next(&mut held, 2_942_000), ('l', 3));
+        assert_eq!(next(&mut held, 9_000_000), ('l', 4));
     }
 
     #[test]
     fn a_burst_is_made_before_any_of_it_leaves_and_the_next_one_later() {
         let (mut held, mut agenda) = (Departures::default(), Agenda::default());
         for (number, unmade) in [(1, 2), (2, 0), (3, 1)] {
-            assert!(!held.hold(&mut agenda, 0, 0, 0, data(number, 10), unmade));
+            assert!(!held.hold(&mut agenda, 0, 0, NO_LINK, data(number, 10), unmade));
         }
         assert_eq!(next(&mut held, 10), ('m', 2));
         held.make_first(30);

@@ -9,7 +9,7 @@ mod pcap;
 mod processor;
 
 pub(crate) use connection::{connection, Application, Connection, Seeds};
-pub(crate) use departures::Next;
+pub(crate) use departures::{AccessLink, Next};
 pub(crate) use handshake::{Reaction, Retries};
 pub(crate) use pcap::{AckEdges, Capture, Exchange};
 

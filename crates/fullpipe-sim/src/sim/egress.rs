@@ -8,7 +8,7 @@ use fullpipe_workload::Writing;
 
 use super::Simulation;
 use crate::agenda::Event;
-use crate::hosts::{Application, Exchange, Next, Retries};
+use crate::hosts::{AccessLink, Application, Exchange, Next, Retries};
 use crate::packet::{Body, InFlight, IpHeader};
 
 /// What all data packets of a connection have in common.
@@ -250,10 +250,11 @@ impl Simulation<'_> {
     /// which makes room below TCP for more (tcp_wfree()).
     fn hand_down(&mut self, connection: usize, outgoing: &mut Vec<Burst>) -> bool {
         let host = &self.plan.host;
-        let (access_bps, is_fq) = (host.access_rate_bps, host.pacing == Pacing::Fq);
+        let access = AccessLink::new(host.access_rate_bps, self.plan.access.mtu_bytes);
+        let is_fq = host.pacing == Pacing::Fq;
         let sending_costs = self.hosts.sending_costs();
         let path = self.data_path(connection);
-        if !is_fq && access_bps == 0 && !sending_costs {
+        if !is_fq && !access.is_limited() && !sending_costs {
             for burst in outgoing.drain(..) {
                 self.enter_burst(&path, &burst);
             }
@@ -273,7 +274,7 @@ impl Simulation<'_> {
                 let (agenda, unmade) = (&mut self.agenda, std::mem::take(&mut unmade));
                 let sending = &mut self.hosts.connections[connection];
                 let departures = &mut sending.departures;
-                if departures.hold(agenda, connection, ready_ns, access_bps, data, unmade) {
+                if departures.hold(agenda, connection, ready_ns, access, data, unmade) {
                     if is_fq {
                         sending.sender.departed(&data);
                         made_room = true;
