@@ -35,7 +35,7 @@ def everything() -> list[dict[str, Any]]:
     bursts["path"]["loss_per"] = "burst"
     hosts = document("hosts", "cubic", "bbr3", "reno", reverse_rate="2mbit", reverse_loss="1%")
     hosts["host"] = {"pacing": "fq", "receive_aggregation": "1ms", "tsq": "4ms", "arp": True}
-    hosts["flow"][0] |= {"direction": "down", "receive_window": "64KB"}
+    hosts["flow"][0] |= {"direction": "down", "receive_window": "64KB", "nodelay": True}
     hosts["flow"][1] |= {"app_rate": "3mbit", "rtt": "80ms"}
     hosts["flow"][2] |= {"amount": "2MB"}
     return [*alone, *managed, slots, jitter, bursts, hosts]

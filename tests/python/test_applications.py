@@ -111,10 +111,16 @@ def test_a_paced_application_writes_so_much_at_a_time(tmp_path: Path) -> None:
     assert view.flows["bytes_delivered"][0] == 10_000 * 50
 
 
-def test_a_receive_window_of_one_packet_lets_one_through_each_round_trip(tmp_path: Path) -> None:
-    flow = {"cc": "cubic", "receive_window": "2KB"}
-    view = run(tmp_path, flow=[flow])
-    assert view.flows["packets_sent"][0] == pytest.approx(5 / 0.0412, rel=0.05)
+def test_short_writes_wait_for_one_another_unless_nodelay_is_set(tmp_path: Path) -> None:
+    # RFC 896: a packet for each RTT of 40 ms, or one for each write.
+    def packets(nodelay: bool) -> int:
+        flow = {"cc": "cubic", "pattern": {"write": "100B", "every": "10ms"}, "nodelay": nodelay}
+        view = run(tmp_path / str(nodelay), flow=[flow])
+        assert view.flows["bytes_delivered"][0] == pytest.approx(100 * 500, abs=1000)
+        return int(view.flows["packets_sent"][0])
+
+    assert packets(nodelay=True) == pytest.approx(500, abs=10)
+    assert packets(nodelay=False) == pytest.approx(500 / 4, abs=5)
 
 
 def test_a_server_goes_on_writing_while_tcp_sends_at_once(tmp_path: Path) -> None:
@@ -138,6 +144,12 @@ def test_a_pages_connection_closes_as_one(tmp_path: Path) -> None:
         side: queues["sent_packets"][queues["queue"] == side] for side in ("forward", "reverse")
     }
     assert (sent["forward"][-1], sent["reverse"][-1]) == (7, 5)
+
+
+def test_a_receive_window_of_one_packet_lets_one_through_each_round_trip(tmp_path: Path) -> None:
+    flow = {"cc": "cubic", "receive_window": "2KB"}
+    view = run(tmp_path, flow=[flow])
+    assert view.flows["packets_sent"][0] == pytest.approx(5 / 0.0412, rel=0.05)
 
 
 def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does(

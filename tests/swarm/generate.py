@@ -518,6 +518,7 @@ class _Maker:
             "pause": lambda: self.time(1e-3, 0.1),
             "loads": lambda: self.pick(1, 3, 10),
             "keep_connections": lambda: self.chance(0.5),
+            "nodelay": lambda: self.chance(0.5),
             "ecn": lambda: self.chance(0.5),
             "stop": self.stop,
         }, 0.4)  # fmt: skip

@@ -46,6 +46,8 @@ pub struct Page {
     pub loads: Option<u32>,
     /// Connections stay open from one load to the next.
     pub keeps_connections: bool,
+    /// Client and server set TCP_NODELAY.
+    pub nodelay: bool,
 }
 
 /// One response of the server.

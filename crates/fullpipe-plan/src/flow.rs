@@ -41,6 +41,9 @@ pub struct Flow {
     pub jitter: Option<jitter::Params>,
     /// Fixed receive window in bytes. `None`: autotuned up to `HostOptions::rmem_max_bytes`.
     pub receive_window_bytes: Option<u64>,
+    /// Its application sets TCP_NODELAY: short packets leave at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nodelay: bool,
     /// Whether it negotiates ECN.
     pub ecn: bool,
     /// Which kind of ECN.

@@ -54,6 +54,7 @@ impl Traffic {
             jitter: None,
             pattern: None,
             receive_window_bytes: None,
+            nodelay: false,
             ecn: self.ecn,
             ecn_kind: EcnKind::Classic,
             stack: None,

@@ -38,6 +38,7 @@ fn page(protocol: Protocol, connections: u32, lookup: Lookup, objects: &[(u64, u
         pause_ns: 0,
         loads: Some(1),
         keeps_connections: false,
+        nodelay: true,
     }
 }
 

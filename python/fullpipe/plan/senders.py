@@ -84,6 +84,7 @@ def _flow(scenario: Scenario, flow: Flow, key: str) -> dict[str, Any]:
         **_own_delays_ns(scenario, flow, flow.rtt, f"{key}.rtt"),
         "jitter": jitter,
         "receive_window_bytes": flow.receive_window,
+        **({"nodelay": True} if flow.nodelay else {}),
         **_ecn(path.ecn if flow.ecn is None else flow.ecn),
         **_stack(scenario.host, flow.tcp),
     }

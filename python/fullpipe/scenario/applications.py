@@ -69,6 +69,9 @@ class Page(Sender):
     pause: Time = Field(0, description="least time between a load's end and the next one's start")
     loads: int | None = Field(None, ge=1, le=10**6, description="most loads; default: no limit")
     keep_connections: bool = Field(False, description="connections stay open between loads")
+    nodelay: bool = Field(
+        True, description="both ends set TCP_NODELAY, as browsers and web servers do"
+    )
     ecn: bool | None = Field(None, description="negotiates ECN; default: as the path says")
 
     @model_validator(mode="after")
@@ -168,7 +171,7 @@ def resolve_page(page: Page) -> dict[str, Any]:
         "connections": page.connections if page.protocol == "http1" else 1, "lookup": page.lookup,
         "request_bytes": page.request, "think_ns": page.think, "objects": objects,
         "interval_ns": page.interval, "pause_ns": page.pause, "loads": page.loads,
-        "keeps_connections": page.keep_connections,
+        "keeps_connections": page.keep_connections, "nodelay": page.nodelay,
     }  # fmt: skip
 
 

@@ -49,6 +49,9 @@ class Flow(Sender):
         None, description="fixed receive window, at least a packet and its reserve; default: "
         "autotuned"
     )  # fmt: skip
+    nodelay: bool = Field(
+        False, description="short packets do not wait for one another (TCP_NODELAY)"
+    )
     ecn: EcnChoice | None = Field(None, description="negotiates ECN; default: as the path says")
     tcp: KernelName | None = Field(
         None, description="Linux release whose TCP the hosts at its ends have; default: host.tcp"

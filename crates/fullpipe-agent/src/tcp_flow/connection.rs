@@ -119,6 +119,7 @@ impl Connection {
         options
             .limit_unsent(sends)
             .map_err(place("TCP_NOTSENT_LOWAT"))?;
+        options.set_nodelay(sends).map_err(place("TCP_NODELAY"))?;
         options
             .fix_window(receives)
             .map_err(|error| format!("flow {}: {error}", flow.name))?;
@@ -222,6 +223,7 @@ impl Connection {
                 socket::set_congestion_control(&socket, congestion_control)?;
             }
             self.options.limit_unsent(&socket)?;
+            self.options.set_nodelay(&socket)?;
         } else {
             if !is_near {
                 self.options.fix_window(&socket)?;

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use fullpipe_plan::{Flow, FlowDirection, Plan};
+use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::socket;
 
@@ -17,6 +18,8 @@ pub(crate) struct Options {
     low_water_bytes: u32,
     /// TCP_NOTSENT_LOWAT.
     unsent_most_bytes: Option<u32>,
+    /// TCP_NODELAY.
+    nodelay: bool,
     dscp: u8,
 }
 
@@ -28,6 +31,7 @@ impl Options {
             window_bytes: window_bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
             low_water_bytes: plan.receive_low_water_bytes(flow),
             unsent_most_bytes: plan.notsent_lowat_bytes(flow),
+            nodelay: flow.nodelay,
             dscp: flow.dscp,
         }
     }
@@ -36,6 +40,14 @@ impl Options {
     pub(super) fn limit_unsent(&self, sends: &OwnedFd) -> io::Result<()> {
         self.unsent_most_bytes
             .map_or(Ok(()), |bytes| socket::set_unsent_limit(sends, bytes))
+    }
+
+    /// Lets short packets of the sending end leave at once. What a listening socket accepts inherits it.
+    pub(super) fn set_nodelay(&self, sends: &OwnedFd) -> io::Result<()> {
+        match self.nodelay {
+            true => Ok(setsockopt(sends, sockopt::TcpNoDelay, &true)?),
+            false => Ok(()),
+        }
     }
 
     /// Gives the receiving end its window; only before it is connected.

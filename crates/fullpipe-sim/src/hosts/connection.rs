@@ -171,6 +171,7 @@ pub(crate) fn connection(
         l4s: flow.ecn_kind == EcnKind::L4s,
         seed: seeds.cc as u32,
         amount_bytes: flow.amount_bytes,
+        nodelay: flow.nodelay,
         written_by_application: flow.app_rate_bps.is_some() || is_written,
     };
     let work_ns = |work: &fullpipe_plan::HostWork| work.packet_ns + work.ack_ns;

@@ -2,7 +2,7 @@
 //! Must never decide when, or how much.
 //!
 //! A connection of a page is two of TCP's, one in each direction, which share a handshake and look like one
-//! to the network. What either acknowledges costs a packet of its own.
+//! to the network. What either acknowledges costs a packet of its own; they close as one.
 
 use std::collections::VecDeque;
 
@@ -168,6 +168,7 @@ fn template(page: &Page, direction: FlowDirection) -> Flow {
         reverse_delay_ns: None,
         jitter: None,
         receive_window_bytes: None,
+        nodelay: page.nodelay,
         ecn: page.ecn,
         ecn_kind: EcnKind::Classic,
         stack: None,

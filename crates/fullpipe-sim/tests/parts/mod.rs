@@ -33,6 +33,7 @@ pub(crate) fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>)
         reverse_delay_ns: None,
         jitter: None,
         receive_window_bytes: window,
+        nodelay: false,
         ecn: index % 2 == 0,
         ecn_kind: Default::default(),
         stack: None,

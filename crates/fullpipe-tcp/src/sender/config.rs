@@ -28,6 +28,8 @@ pub struct SenderConfig {
     pub wmem_max_bytes: u64,
     /// TCP_NOTSENT_LOWAT; `None`: no limit.
     pub notsent_lowat_bytes: Option<u64>,
+    /// TCP_NODELAY: short packets leave at once.
+    pub nodelay: bool,
     /// ECN is requested.
     pub ecn: bool,
     /// How the receiver reports marks.

@@ -15,6 +15,7 @@ mod expiry;
 mod flight;
 mod journal;
 mod min_rtt;
+mod nagle;
 mod pacing;
 mod peer;
 mod rate;
@@ -45,6 +46,7 @@ use self::deliveries::Deliveries;
 use self::ecn::Ecn;
 use self::flight::Flight;
 use self::journal::Journal;
+use self::nagle::Nagle;
 use self::pacing::Pacing;
 use self::peer::Peer;
 use self::rate::RateState;
@@ -71,6 +73,7 @@ pub struct Sender {
     rtt: Rtt,
     recovery: Recovery,
     cwnd_use: CwndUse,
+    nagle: Nagle,
     pacing: Pacing,
     small_queue: SmallQueue,
     timers: Timers,
@@ -96,6 +99,7 @@ impl Sender {
             rtt: Rtt::default(),
             recovery: Recovery::new(),
             cwnd_use: CwndUse::new(rules, config.initial_cwnd),
+            nagle: Nagle::new(config.nodelay),
             pacing: Pacing::new(&config, control.owns_cwnd()),
             small_queue: SmallQueue::new(
                 is_fq,
@@ -438,7 +442,7 @@ impl Sender {
     /// tcp_rate_check_app_limited().
     #[inline]
     fn check_app_limited(&mut self) {
-        if self.flight.next() < self.queue.end() || !self.small_queue.is_empty() {
+        if self.has_a_packet_unsent() || !self.small_queue.is_empty() {
             return;
         }
         let inflight = self.flight.inflight();
@@ -446,6 +450,13 @@ impl Sender {
         if has_room && self.flight.lost() <= self.flight.retransmitted() {
             self.rate.mark_app_limited(inflight);
         }
+    }
+
+    /// Whether at least a full packet is unsent.
+    #[inline]
+    fn has_a_packet_unsent(&self) -> bool {
+        let (next, end) = (self.flight.next(), self.queue.end());
+        next < end && (end - next > 1 || !self.stream.is_short(next))
     }
 
     /// The pacing rate of an algorithm that sets none.

@@ -20,6 +20,7 @@ pub(super) fn config() -> SenderConfig {
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,
         notsent_lowat_bytes: None,
+        nodelay: false,
         ecn: false,
         feedback: EcnFeedback::Latched,
         l4s: false,

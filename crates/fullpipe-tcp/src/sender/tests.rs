@@ -27,6 +27,7 @@ fn ends(name: &str, facts: CcFacts) -> (Sender, Receiver) {
             initial_cwnd: 10,
             wmem_max_bytes: 1 << 30,
             notsent_lowat_bytes: None,
+            nodelay: false,
             ecn: false,
             feedback: EcnFeedback::Latched,
             l4s: false,

@@ -293,10 +293,22 @@ impl Sender {
                 false => Stop::Other,
             });
         }
-        if self.small_queue_is_full(burst, false) {
+        let burst = self.without_held_packet(burst);
+        if burst == 0 || self.small_queue_is_full(burst, false) {
             return Err(Stop::Other);
         }
         Ok(burst)
+    }
+
+    /// The packets of a burst but for a short last one that has to wait (tcp_nagle_test(),
+    /// tcp_mss_split_point()). What an application has closed behind leaves with its FIN.
+    #[inline]
+    fn without_held_packet(&self, burst: u32) -> u32 {
+        if !self.nagle.holds(self.flight.una()) || self.stream.is_closed() {
+            return burst;
+        }
+        let last = self.flight.next() + burst - 1;
+        burst - u32::from(self.stream.is_short(last))
     }
 
     /// The receive window in packets.
@@ -450,14 +462,23 @@ impl Sender {
                 });
                 u64::from(count) * u64::from(common.payload_bytes)
             }
-            false => self
-                .stream
-                .packetize(first..first + count, common, needs_ecn, out),
+            false => {
+                self.note_short(first + count - 1, again);
+                self.stream
+                    .packetize(first..first + count, common, needs_ecn, out)
+            }
         };
         if !again && (was_empty || !self.timers.awaits_loss()) {
             self.restart_timeout();
         }
         payload
+    }
+
+    /// New data are sent whose last packet may be short.
+    fn note_short(&mut self, last: u32, again: bool) {
+        if !again && self.stream.is_short(last) {
+            self.nagle.sent_short(last);
+        }
     }
 
     #[inline]

@@ -37,6 +37,7 @@ pub(crate) struct Setup {
     pub(crate) amount_bytes: Option<u64>,
     /// The application writes by [`Script::writes`].
     pub(crate) is_written: bool,
+    pub(crate) nodelay: bool,
     pub(crate) ecn: Option<EcnFeedback>,
     pub(crate) l4s: bool,
     pub(crate) burst_packets: u32,
@@ -60,6 +61,7 @@ impl Default for Setup {
             window_bytes: 1 << 30,
             amount_bytes: None,
             is_written: false,
+            nodelay: false,
             ecn: None,
             l4s: false,
             burst_packets: 1,
@@ -287,6 +289,7 @@ impl Script {
             seed: 1,
             amount_bytes: setup.amount_bytes,
             written_by_application: setup.is_written,
+            nodelay: setup.nodelay,
         };
         Self {
             sender: Sender::new(config, cc),

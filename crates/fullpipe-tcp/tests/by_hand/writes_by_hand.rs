@@ -39,7 +39,11 @@ fn bytes_fill_a_short_packet_that_is_not_sent_yet() {
 
 #[test]
 fn bytes_after_a_short_packet_that_was_sent_begin_another() {
-    let mut script = application(10);
+    let mut script = Script::new(Setup {
+        is_written: true,
+        nodelay: true,
+        ..Setup::default()
+    });
     script.writes_bytes(100);
     let first: Vec<u32> = sent(&mut script).iter().map(|one| one.1).collect();
     script.writes_bytes(1_500);
@@ -218,4 +222,80 @@ fn nothing_is_sent_before_the_handshake_is_done() {
     script.syn_times_out();
     let totals = script.totals();
     assert_eq!((totals.packets_retransmitted, totals.timeouts), (2, 2));
+}
+
+/// Payloads of what is sent when an application writes 100 bytes each 10 ms, up to 90 ms; packets up to each
+/// number are acknowledged at 40 and 80 ms.
+fn tiny_writes(nodelay: bool) -> Vec<u32> {
+    let mut script = Script::new(Setup {
+        is_written: true,
+        nodelay,
+        ..Setup::default()
+    });
+    let mut payloads = Vec::new();
+    for step in 0..10 {
+        script.at(10 * step * MS);
+        if step == 4 || step == 8 {
+            script.takes(ack(payloads.len() as u32));
+        }
+        script.writes_bytes(100);
+        payloads.extend(sent(&mut script).iter().map(|packet| packet.1));
+    }
+    payloads
+}
+
+#[test]
+fn a_short_packet_waits_until_the_short_one_before_is_acknowledged() {
+    // RFC 896 as tcp_nagle_check() has it: 100 bytes leave, then what 40 ms bring.
+    assert_eq!(tiny_writes(false), [100, 400, 400]);
+    assert_eq!(tiny_writes(true), [100; 10]);
+}
+
+#[test]
+fn a_short_packet_does_not_wait_for_full_ones() {
+    // tcp_minshall_check() asks for short packets only; tcp_mss_split_point() takes the short end of a burst
+    // with it.
+    for burst_packets in [1, 4] {
+        let mut script = Script::new(Setup {
+            is_written: true,
+            burst_packets,
+            ..Setup::default()
+        });
+        script.writes_bytes(2 * FULL + 100);
+        let payloads: Vec<u32> = sent(&mut script).iter().map(|packet| packet.1).collect();
+        assert_eq!(payloads, [1_448, 1_448, 100]);
+        // The next short end waits, and the full packets before it do not.
+        script.writes_bytes(2 * FULL + 50);
+        let payloads: Vec<u32> = sent(&mut script).iter().map(|packet| packet.1).collect();
+        assert_eq!(payloads, [1_448, 1_448]);
+        script.at(40 * MS).takes(ack(2));
+        assert_eq!(sent(&mut script), [], "packet 2 is unacknowledged");
+        script.takes(ack(3));
+        let payloads: Vec<u32> = sent(&mut script).iter().map(|packet| packet.1).collect();
+        assert_eq!(payloads, [50]);
+    }
+}
+
+#[test]
+fn a_short_packet_that_waits_leaves_with_the_fin() {
+    // tcp_send_fin(): __tcp_push_pending_frames() with TCP_NAGLE_OFF.
+    let mut script = application(10);
+    script.writes_bytes(100);
+    sent(&mut script);
+    script.writes_bytes(200);
+    assert_eq!(sent(&mut script), []);
+    script.writes_last(50);
+    let payloads: Vec<u32> = sent(&mut script).iter().map(|packet| packet.1).collect();
+    assert_eq!(payloads.iter().sum::<u32>(), 250);
+}
+
+#[test]
+fn a_loss_probe_sends_the_short_packet_that_waits() {
+    // tcp_send_loss_probe(): tcp_write_xmit() with TCP_NAGLE_OFF.
+    let mut script = application(10);
+    script.writes_bytes(100);
+    sent(&mut script);
+    script.writes_bytes(200);
+    assert_eq!(sent(&mut script), []);
+    assert_eq!(script.fires(), "1");
 }

@@ -34,6 +34,7 @@ pub(crate) fn config() -> SenderConfig {
         seed: 1,
         amount_bytes: None,
         written_by_application: false,
+        nodelay: false,
     }
 }
 

@@ -42,6 +42,7 @@ pub(super) struct PageFlow {
     index: usize,
     congestion_control: String,
     dscp: u8,
+    nodelay: bool,
     ends: [(usize, Ipv4Addr); 2],
     to: SocketAddrV4,
     listener: OwnedFd,
@@ -97,6 +98,7 @@ impl PageFlow {
             index,
             congestion_control: congestion_control.to_owned(),
             dscp: page.dscp,
+            nodelay: page.nodelay,
             ends,
             to,
             listener,
@@ -170,7 +172,7 @@ impl PageFlow {
                 .position(|slot| slot.client.is_some() && slot.client_port == peer.port());
             // A connection that was closed meanwhile is dropped.
             let Some(number) = found else { continue };
-            setsockopt(&server, sockopt::TcpNoDelay, &true)?;
+            setsockopt(&server, sockopt::TcpNoDelay, &self.nodelay)?;
             let token = Token::Page(self.index, PageSocket::Server(number));
             run.poller.watch(&server, both_flags(), token)?;
             self.slots[number].server = Some(server);
@@ -285,7 +287,7 @@ impl PageFlow {
         let client = socket::tcp(socket::at(self.ends[0].1, port))?;
         socket::set_congestion_control(&client, &self.congestion_control)?;
         socket::set_dscp(&client, self.dscp)?;
-        setsockopt(&client, sockopt::TcpNoDelay, &true)?;
+        setsockopt(&client, sockopt::TcpNoDelay, &self.nodelay)?;
         let token = Token::Page(self.index, PageSocket::Client(number));
         run.poller.watch(&client, both_flags(), token)?;
         socket::connect(&client, self.to)?;
