@@ -92,6 +92,20 @@ def test_what_a_kernel_has_is_not_refused(key: str, value: Any, tmp_path: Path) 
     assert not said_by_agent(plan, tmp_path).startswith(("host.", "flow."))
 
 
+@pytest.mark.parametrize("qdisc", ["fq", "codel", "fq_codel"])
+def test_a_kernel_has_the_queue_disciplines_of_its_own_release(qdisc: str, tmp_path: Path) -> None:
+    def plan(**options: str) -> dict[str, Any]:
+        path = {"rate": "10mbit", "rtt": "20ms", "qdisc": qdisc, "qdisc_options": options}
+        flows = [{"cc": "cubic"}]
+        return resolve(make_scenario({"duration": "1s", "path": path, "flow": flows}))
+
+    VmEngine().check(plan())
+    for engine in (lambda plan: VmEngine().check(plan), lambda plan: LiveEngine().check(plan, {})):
+        with pytest.raises(UserError, match=r"qdisc_options\.kernel: 6\.1 is for --engine sim"):
+            engine(plan(kernel="6.1"))
+    assert "qdisc_options.kernel" in said_by_agent(plan(kernel="6.1"), tmp_path)
+
+
 @pytest.mark.skipif(
     None in map(kernels.cached, ("6.12", "7.3")), reason="Debian's kernels could not be downloaded"
 )

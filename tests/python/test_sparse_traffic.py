@@ -31,6 +31,36 @@ def test_a_ping_now_and_then_is_not_lost_behind_two_bulk_flows() -> None:
     assert lost_pings(raw) <= 1
 
 
+def test_before_march_2026_a_fifth_of_such_pings_was_lost() -> None:
+    """Of 401, as the simulator had it when it was 6.18's CoDel."""
+    raw = simulate(
+        duration="60s",
+        path={
+            "rate": "1mbit", "rtt": "40ms", "qdisc": "fq_codel",
+            "qdisc_options": {"kernel": "6.18"},
+        },
+        flow=[{"cc": "cubic"}, {"cc": "cubic"}],
+        probe=[{"interval": "150ms"}],
+    )  # fmt: skip
+    assert 60 < lost_pings(raw) < 120
+
+
+@pytest.mark.parametrize(("kernel", "least_ms", "most_ms"), [("6.1", 41, 300), ("7.3", 1000, 6200)])
+def test_a_new_flow_waits_in_fq_since_its_flows_are_in_bands(
+    kernel: str, least_ms: float, most_ms: float
+) -> None:
+    """Beside an upload of 256 kbit/s Linux 6.12.117 takes 4.3 s to connect, 6.1 92 ms. At most
+    band 1 has its whole credit of 196,608 bytes left."""
+    raw = simulate(
+        duration="20s",
+        path={"rate": "256kbit", "rtt": "40ms", "qdisc": "fq", "qdisc_options": {"kernel": kernel}},
+        flow=[{"cc": "cubic"}],
+        probe=[{"start": "3s", "interval": "17s"}],
+    )
+    waited_us = column(raw, "ping_samples", "rtt_us")[0]
+    assert least_ms < waited_us / 1000 < most_ms
+
+
 def lost_share(seed: int) -> float:
     """Of the datagrams of a video whose frames of 15 KB leave as bursts."""
     raw = simulate(

@@ -87,6 +87,13 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
             "hold.packets",
             held.is_some_and(|hold| hold.packets.is_some()),
         )?;
+        if direction.qdisc.kernel().is_some() {
+            return Err(
+                "qdisc_options.kernel: a kernel has its own queue disciplines (--kernel chooses one); \
+                 for engine sim"
+                    .into(),
+            );
+        }
         refuse("rate_trace", direction.rate_trace.is_some())?;
         refuse("delay_trace", direction.delay_trace.is_some())?;
         let marks = direction.loss.as_ref().is_some_and(|loss| loss.ecn);

@@ -9,6 +9,7 @@
 mod access;
 mod host;
 pub mod impair;
+mod kernel;
 mod link;
 mod medium;
 mod packet;
@@ -22,6 +23,7 @@ pub mod wifi;
 
 pub use access::{AccessLine, EgressLoss};
 pub use host::Host;
+pub use kernel::Kernel;
 pub use link::delay::{Carried, DelayLine};
 pub use link::shaper::Shaper;
 pub use link::wire::Wire;

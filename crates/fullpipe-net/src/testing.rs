@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 
+use crate::kernel::Kernel;
 use crate::link::WireDirection;
 use crate::packet::{Ecn, HostPair, Packet, PureAck};
 use crate::queue::{fifo, Aqm, Qdisc, Queue};
@@ -176,6 +177,11 @@ impl Hand {
     pub(crate) fn dropped(&mut self) -> Vec<u64> {
         self.dropped.drain(..).map(|packet| packet.id).collect()
     }
+}
+
+/// One of the kernels that a queue may have the rules of.
+pub(crate) fn some_kernel(index: usize) -> Option<Kernel> {
+    Kernel::ALL.get(index % (Kernel::ALL.len() + 1)).copied()
 }
 
 /// A direction of a wire with an unlimited FIFO and a constant rate and delay.

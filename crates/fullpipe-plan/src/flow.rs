@@ -3,8 +3,8 @@
 use fullpipe_net::impair::jitter;
 use serde::{Deserialize, Serialize};
 
-use crate::host::Kernel;
 use crate::route::{FlowDirection, Hosts, Route};
+use fullpipe_net::Kernel;
 
 /// One transport connection.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]

@@ -1,5 +1,6 @@
 //! How the end hosts are set up: their kernel, its settings, and what packets cost their processors.
 
+use fullpipe_net::Kernel;
 use serde::{Deserialize, Serialize};
 
 /// How the end hosts are set up; the same for all.
@@ -105,52 +106,6 @@ pub enum Pacing {
     Internal,
     /// sch_fq at the sender, which paces every connection.
     Fq,
-}
-
-/// The Linux release whose TCP the hosts run. Releases are listed between which a rule changed that
-/// moves packets; `Rules` of fullpipe-tcp says which release has which rule.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kernel {
-    /// As released.
-    #[serde(rename = "5.13")]
-    Linux5_13,
-    /// Stable 6.1 since late 2025, as in Debian 12.
-    #[serde(rename = "6.1")]
-    Linux6_1,
-    /// As released.
-    #[serde(rename = "6.4")]
-    Linux6_4,
-    /// As released.
-    #[serde(rename = "6.12")]
-    Linux6_12,
-    /// Stable 6.12 since late 2025: the kernel that the virtual machine boots.
-    #[serde(rename = "6.12.117")]
-    #[default]
-    Linux6_12_117,
-    /// As released.
-    #[serde(rename = "6.18")]
-    Linux6_18,
-    /// As released.
-    #[serde(rename = "7.3")]
-    Linux7_3,
-}
-
-impl Kernel {
-    /// All releases, in ascending order.
-    pub const ALL: [Self; 7] = [
-        Self::Linux5_13,
-        Self::Linux6_1,
-        Self::Linux6_4,
-        Self::Linux6_12,
-        Self::Linux6_12_117,
-        Self::Linux6_18,
-        Self::Linux7_3,
-    ];
-
-    /// Whether this is the default, which plans leave out.
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// What TCP reports to a congestion control about losses and application limits.

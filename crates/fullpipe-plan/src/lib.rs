@@ -22,9 +22,8 @@ mod traffic;
 pub use applications::{Datagrams, Lookup, Page, PageObject, Protocol};
 pub use cc_row::CcSamples;
 pub use flow::{CcChoice, EcnKind, Flow, OnOff, Pattern, Stack};
-pub use host::{
-    AckPolicy, CcFacts, HostOptions, HostWork, Kernel, Pacing, RateRestart, ReaderPauses,
-};
+pub use fullpipe_net::Kernel;
+pub use host::{AckPolicy, CcFacts, HostOptions, HostWork, Pacing, RateRestart, ReaderPauses};
 pub use links::{Access, ConnectionOrigin, Link};
 pub use plan::Plan;
 pub use probe::{Probe, ProbeKind};

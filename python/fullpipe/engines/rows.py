@@ -37,6 +37,11 @@ def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
                     f"link.{index}.{prefix}{key}: for --engine sim; {engine} builds links of htb "
                     "and netem, which have no such thing"
                 )
+        if release := wire["qdisc"]["aqm"].get("kernel"):
+            raise UserError(
+                f"qdisc_options.kernel: {release} is for --engine sim; {engine} has the queue "
+                "disciplines of its own kernel (--kernel chooses one)"
+            )
 
 
 def refuse_rows(plan: Mapping[str, Any]) -> None:

@@ -48,6 +48,10 @@ ENGINES: dict[str, str] = {
     "host.tsq": "sim; vm, live: 1ms",
     "host.ack_policy": "all; every_second: sim",
     "host.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
+    **dict.fromkeys(
+        ("qdisc_options.fq.kernel", "qdisc_options.codel.kernel", "qdisc_options.fq_codel.kernel"),
+        "sim; vm, live: the kernel's own",
+    ),
     "flow.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
     "host.cc_facts": "sim, vm with a module; else stock",
     **dict.fromkeys(

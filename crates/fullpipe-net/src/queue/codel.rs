@@ -6,6 +6,8 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::discipline::{Discipline, Environment, Outcome, Parameters};
+use super::rules::Rules;
+use crate::kernel::Kernel;
 use crate::packet::Packet;
 
 const SHIFT: u32 = 10;
@@ -28,9 +30,16 @@ pub struct Params {
     /// none).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ce_threshold_ns: Option<u64>,
+    /// Whose rules it has; `None`: the newest kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Kernel>,
 }
 
-impl Parameters for Params {}
+impl Parameters for Params {
+    fn kernel(&self) -> Option<Kernel> {
+        self.kernel
+    }
+}
 
 /// The parameters as the algorithm needs them.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +50,7 @@ pub(crate) struct Law {
     frame_bytes: u64,
     ecn: bool,
     ce_threshold: u32,
+    forgets_when_empty: bool,
 }
 
 impl Law {
@@ -52,6 +62,7 @@ impl Law {
             frame_bytes: u64::from(frame_bytes),
             ecn: params.ecn,
             ce_threshold: ce_threshold.unwrap_or(DISABLED_THRESHOLD),
+            forgets_when_empty: Rules::of(params.kernel).codel_forgets_when_empty(),
         }
     }
 }
@@ -104,9 +115,9 @@ impl State {
         outcome: &mut Outcome<P>,
     ) -> Option<P> {
         let Some((arrived, mut packet)) = source.pop() else {
-            // Commit 815980fe6dbb (March 2026, in stable releases since): before, the first packet of a
-            // flow that came back after a pause could be dropped for the delay of the last one.
-            self.first_above = 0;
+            if law.forgets_when_empty {
+                self.first_above = 0;
+            }
             self.dropping = false;
             return None;
         };

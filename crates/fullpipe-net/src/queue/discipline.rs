@@ -1,5 +1,6 @@
 //! The contract between a queue and its discipline.
 
+use crate::kernel::Kernel;
 use crate::packet::Packet;
 
 /// The inputs of a discipline besides its parameters.
@@ -30,6 +31,11 @@ pub trait Parameters {
     /// Whether the discipline shapes to the link's rate itself. Otherwise a shaper above it does.
     fn shapes(&self) -> bool {
         false
+    }
+
+    /// The kernel whose rules it has; `None`: the newest one's, or it has the same rules in all.
+    fn kernel(&self) -> Option<Kernel> {
+        None
     }
 }
 

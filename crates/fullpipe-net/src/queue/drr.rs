@@ -50,17 +50,24 @@ impl Drr {
         credit: impl Fn(&mut F) -> &mut i64,
     ) -> Option<Turn> {
         loop {
-            let is_new = !self.new.is_empty();
-            let list = if is_new { &mut self.new } else { &mut self.old };
-            let flow = *list.front()?;
-            let credit = credit(&mut flows[flow as usize]);
+            let turn = self.first()?;
+            let credit = credit(&mut flows[turn.flow as usize]);
             if *credit > 0 {
-                return Some(Turn { flow, is_new });
+                return Some(turn);
             }
             *credit += self.quantum;
-            list.pop_front();
-            self.old.push_back(flow);
+            self.leave(&turn);
+            self.rejoin(turn.flow);
         }
+    }
+
+    /// The flow at the head of the new ones, or of the old ones if there is no new one.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<Turn> {
+        let is_new = !self.new.is_empty();
+        let list = if is_new { &self.new } else { &self.old };
+        let &flow = list.front()?;
+        Some(Turn { flow, is_new })
     }
 
     /// Removes the flow from its list.

@@ -10,6 +10,7 @@ use super::codel::{self, Law, Source, State};
 use super::discipline::{Discipline, Environment, Outcome, Parameters};
 use super::drr::Drr;
 use super::slab::{List, Slab};
+use crate::kernel::Kernel;
 use crate::packet::Packet;
 
 /// Most packets dropped at once from the largest queue when a limit is exceeded (drop_batch_size).
@@ -37,9 +38,16 @@ pub struct Params {
     /// none).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ce_threshold_ns: Option<u64>,
+    /// Whose rules it has; `None`: the newest kernel's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<Kernel>,
 }
 
-impl Parameters for Params {}
+impl Parameters for Params {
+    fn kernel(&self) -> Option<Kernel> {
+        self.kernel
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Flow {
@@ -114,6 +122,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
             interval_ns: params.interval_ns,
             ecn: params.ecn,
             ce_threshold_ns: params.ce_threshold_ns,
+            kernel: params.kernel,
         };
         let empty = Flow {
             list: List::default(),

@@ -14,6 +14,7 @@ pub mod fq_pie;
 pub mod pie;
 pub mod prio;
 pub mod red;
+mod rules;
 pub mod sfq;
 pub(crate) mod slab;
 pub mod tbf;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::discipline::Parameters;
 use self::discipline::{Discipline, Environment, Outcome};
+use crate::kernel::Kernel;
 use crate::packet::Packet;
 
 /// Bytes of the header that Linux counts with a packet in a qdisc (Ethernet; psched_mtu()).
@@ -185,6 +187,11 @@ impl Qdisc {
     /// Whether the discipline shapes to the link's rate itself, so that no shaper is above it.
     pub fn shapes(&self) -> bool {
         self.aqm.parameters().shapes()
+    }
+
+    /// The kernel whose rules the discipline has, if the plan names one.
+    pub fn kernel(&self) -> Option<Kernel> {
+        self.aqm.parameters().kernel()
     }
 }
 

@@ -265,6 +265,7 @@ pub(super) fn mac80211() -> WifiQueues {
                 memory_limit_bytes: 16 << 20,
                 ecn: true,
                 ce_threshold_ns: None,
+                kernel: None,
             }),
         },
         aql_low_ns: 5 * MS,

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from fullpipe.scenario.fields import Size, Time
+from fullpipe.scenario.host import KernelName
 from fullpipe.scenario.qdiscs.options import Options, Port, set_only
 
 
@@ -21,10 +22,14 @@ class Fq(Options):
         None, description="packets that leave later than this after they might have left are "
         "marked; default: never"
     )  # fmt: skip
+    kernel: KernelName | None = Field(
+        None, description="Linux release whose fq it is; default: the newest; before 6.7 it has no "
+        "bands, behind which new flows wait"
+    )  # fmt: skip
 
     def parameters(self, port: Port) -> dict[str, Any]:
         return {
             "quantum_bytes": self.quantum or 2 * port.packet_bytes,
             "flow_limit_packets": self.flow_limit,
-            **set_only(ce_threshold_ns=self.ce_threshold),
+            **set_only(ce_threshold_ns=self.ce_threshold, kernel=self.kernel),
         }

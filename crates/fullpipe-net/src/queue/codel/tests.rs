@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::Params;
 use crate::queue::Aqm;
 use crate::queue::Queue;
-use crate::testing::{queue, Hand, TestPacket, FRAME_BYTES, MS};
+use crate::testing::{queue, some_kernel, Hand, TestPacket, FRAME_BYTES, MS};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -14,6 +14,7 @@ pub(crate) fn any_params() -> impl Strategy<Value = Params> {
         interval_ns: 20 * target_ns,
         ecn,
         ce_threshold_ns: ecn.then_some(target_ns / 2),
+        kernel: some_kernel(target_ns as usize),
     })
 }
 
@@ -41,6 +42,7 @@ impl Bed {
             interval_ns: INTERVAL_NS,
             ecn,
             ce_threshold_ns: None,
+            kernel: None,
         });
         Self {
             queue: queue(aqm, None, Some(1_000_000)),
@@ -224,6 +226,7 @@ fn a_full_queue_refuses_the_newcomer() {
         interval_ns: INTERVAL_NS,
         ecn: true,
         ce_threshold_ns: None,
+        kernel: None,
     });
     let mut codel = queue(aqm, None, Some(3));
     let mut dropped = Vec::new();
@@ -242,6 +245,7 @@ fn packets_that_waited_longer_than_the_ce_threshold_are_marked_at_once_and_none_
         interval_ns: INTERVAL_NS,
         ecn: false,
         ce_threshold_ns: Some(MS),
+        kernel: None,
     });
     let mut queue = queue(aqm, None, Some(1000));
     let mut dropped = Vec::new();
@@ -268,6 +272,7 @@ fn a_packet_that_codel_marks_too_counts_once() {
         interval_ns: INTERVAL_NS,
         ecn: true,
         ce_threshold_ns: Some(0),
+        kernel: None,
     });
     let mut queue = queue(aqm, None, Some(100_000));
     let mut dropped = Vec::new();
@@ -294,6 +299,7 @@ fn in_ticks(ecn: bool, ce_threshold: Option<u64>) -> Hand {
         interval_ns: at(65_536),
         ecn,
         ce_threshold_ns: ce_threshold.map(at),
+        kernel: None,
     }))
 }
 

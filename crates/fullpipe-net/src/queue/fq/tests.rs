@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::Params;
+use crate::kernel::Kernel;
 use crate::queue::Aqm;
 use crate::queue::Queue;
-use crate::testing::{queue, Hand, TestPacket, FRAME_BYTES, MS};
+use crate::testing::{queue, some_kernel, Hand, TestPacket, FRAME_BYTES, MS};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -13,22 +14,38 @@ pub(crate) fn any_params() -> impl Strategy<Value = Params> {
         quantum_bytes,
         flow_limit_packets,
         ce_threshold_ns: (quantum_bytes % 2 == 0).then_some(1_000_000),
+        kernel: some_kernel(quantum_bytes as usize),
     })
 }
 
-/// The most bytes and packets that may wait, for limits of so many: the fast path holds up to 8 beside
-/// (sch_fq.c, fq_fastpath_check()).
+/// The most bytes and packets that may wait, for limits of so many: the limit is of each of three bands, and
+/// the fast path holds up to 8 beside (sch_fq.c, fq_enqueue(), fq_fastpath_check()).
 pub(crate) fn most_waiting(_: &Params, _: u64, packets: u64) -> (u64, u64) {
-    (u64::MAX, packets.saturating_add(8))
+    (u64::MAX, packets.saturating_mul(3).saturating_add(8))
 }
 
 const S: u64 = 1000 * MS;
+
+/// fq of this release, without limits.
+fn of(kernel: Kernel) -> Hand {
+    Hand::new(Aqm::Fq(Params {
+        quantum_bytes: 2 * FRAME_BYTES,
+        flow_limit_packets: 10_000,
+        ce_threshold_ns: None,
+        kernel: Some(kernel),
+    }))
+}
+
+fn full(id: u64, flow: u32) -> TestPacket {
+    TestPacket::new(id, flow, FRAME_BYTES)
+}
 
 fn fq(limit_packets: u32, flow_limit_packets: u32) -> Queue<TestPacket> {
     let aqm = Aqm::Fq(Params {
         quantum_bytes: 2 * FRAME_BYTES,
         flow_limit_packets,
         ce_threshold_ns: None,
+        kernel: None,
     });
     queue(aqm, None, Some(limit_packets))
 }
@@ -62,24 +79,82 @@ fn backlogged_flows_share_the_bytes_whatever_their_packets_sizes() {
 }
 
 #[test]
-fn a_new_flow_sends_ten_full_packets_before_the_old_ones_get_their_turn() {
-    let mut queue = fq(10_000, 1000);
+fn before_bands_a_new_flow_sends_ten_full_packets_before_the_old_ones_get_their_turn() {
+    // fq_dequeue() up to 6.6. initial_quantum = 10 full packets, then what flow 1 had left, then a quantum
+    // of two each.
+    for kernel in [Kernel::Linux5_13, Kernel::Linux6_1, Kernel::Linux6_4] {
+        let mut hand = of(kernel);
+        hand.offer(0, full(0, 1), 200);
+        hand.ids(0, 51);
+        hand.offer(0, full(0, 2), 30);
+        let order = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 1, 1, 2];
+        assert_eq!(hand.flows(0, order.len()), order, "{kernel:?}");
+    }
+}
+
+#[test]
+fn since_bands_a_new_flow_waits_until_the_band_of_the_old_ones_has_used_its_credit() {
+    // fq_enqueue() calls fq_flow_add_tail() before it sets f->band: a flow that appears joins band 0. All
+    // flows here are of band 1, which is served first: 196,608 bytes are 130 full packets.
+    for kernel in [Kernel::Linux6_12, Kernel::Linux6_12_117, Kernel::Linux7_3] {
+        let mut hand = of(kernel);
+        hand.offer(0, full(0, 1), 400);
+        // Eight of the fast path, ten of band 0, and the first of band 1.
+        assert_eq!(hand.flows(0, 8 + 10 + 1), [1; 19]);
+        hand.offer(0, full(1000, 2), 30);
+        assert_eq!(hand.flows(0, 129), [1; 129], "{kernel:?}");
+        assert_eq!(hand.flows(0, 10), [2; 10], "{kernel:?}");
+        // Both are old flows of band 1 now.
+        assert_eq!(hand.flows(0, 6), [2, 2, 1, 1, 2, 2], "{kernel:?}");
+    }
+}
+
+#[test]
+fn a_flow_that_has_had_a_packet_comes_back_in_its_own_band() {
+    let mut hand = of(Kernel::Linux7_3);
+    hand.offer(0, full(0, 1), 400);
+    hand.ids(0, 19);
+    hand.offer(0, TestPacket::new(1000, 2, 100), 1);
+    hand.ids(0, 129 + 1);
+    // It is found empty as a new flow of band 0, then as an old one of band 1.
+    hand.ids(0, 10);
+    hand.offer(0, TestPacket::new(1001, 2, 100), 1);
+    assert_eq!(hand.ids(0, 1), [1001]);
+}
+
+#[test]
+fn flows_wait_in_bands_that_the_tos_bits_of_their_codepoint_choose() {
+    // ip_forward() and rt_tos2priority(): AF12 is interactive, band 0, with 9 of 13 bytes; best effort, CS5
+    // and EF are of band 1, with 3; AF11 is bulk, band 2 (sch_default_prio2band, fq_init()).
+    let mut hand = of(Kernel::Linux7_3);
+    for (flow, dscp) in [(1, 12), (2, 0), (3, 40), (4, 46), (5, 10)] {
+        let packet = TestPacket {
+            dscp,
+            ..full(0, flow)
+        };
+        hand.offer(0, packet, 9000);
+    }
+    hand.ids(0, 200); // the beginnings of the flows, in band 0
+    let mut sent = [0.0; 6];
+    for flow in hand.flows(0, 11_000) {
+        sent[flow as usize] += 1.0 / 11_000.0;
+    }
+    let near = |share: f64, thirteenths: f64| (share * 13.0 - thirteenths).abs() < 0.25;
+    assert!(near(sent[1], 9.0) && near(sent[5], 1.0), "{sent:?}");
+    assert!(sent[2..5].iter().all(|&share| near(share, 1.0)), "{sent:?}");
+}
+
+#[test]
+fn the_limit_is_of_each_band() {
+    // fq_enqueue(): q->band_pkt_count[band] >= sch->limit.
+    let mut queue = fq(20, 100);
     let mut dropped = Vec::new();
-    for id in 0..200 {
-        queue.enqueue(0, TestPacket::new(id, 1, FRAME_BYTES), &mut dropped);
+    for id in 0..90 {
+        let mut packet = full(id, id as u32).send_at(S);
+        packet.dscp = [0, 10, 12][id as usize % 3];
+        queue.enqueue(MS, packet, &mut dropped);
     }
-    for _ in 0..51 {
-        queue.dequeue(0, &mut dropped);
-    }
-    for id in 0..30 {
-        queue.enqueue(0, TestPacket::new(id, 2, FRAME_BYTES), &mut dropped);
-    }
-    let order: Vec<_> = (0..16)
-        .filter_map(|_| queue.dequeue(0, &mut dropped))
-        .map(|packet| packet.flow)
-        .collect();
-    // initial_quantum = 10 full packets, then what flow 1 had left, then a quantum of two each.
-    assert_eq!(order, [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 2, 2, 1, 1, 2]);
+    assert_eq!((dropped.len(), queue.packets()), (30, 60));
 }
 
 #[test]
@@ -255,6 +330,7 @@ fn packets_that_leave_later_than_the_ce_threshold_after_their_time_are_marked() 
         quantum_bytes: 2 * FRAME_BYTES,
         flow_limit_packets: 100,
         ce_threshold_ns: Some(MS),
+        kernel: None,
     });
     let mut queue = queue(aqm, None, Some(1000));
     let mut dropped = Vec::new();
@@ -280,6 +356,7 @@ fn a_new_flow_that_is_found_empty_waits_behind_the_old_ones() {
         quantum_bytes: 2 * FRAME_BYTES,
         flow_limit_packets: 100,
         ce_threshold_ns: None,
+        kernel: None,
     }));
     hand.offer(0, TestPacket::new(0, 1, FRAME_BYTES), 60);
     assert_eq!(hand.flows(0, 18), [1; 18]);
@@ -300,6 +377,7 @@ fn a_flow_goes_on_while_it_has_credit() {
         quantum_bytes: 7000,
         flow_limit_packets: 100,
         ce_threshold_ns: None,
+        kernel: None,
     }));
     hand.offer(0, TestPacket::new(0, 9, 10), 8); // the fast path
     hand.offer(0, TestPacket::new(10, 1, 7000), 20);
@@ -317,6 +395,7 @@ fn the_fast_path_is_for_packets_that_may_go_now_while_no_flow_is_ready() {
         quantum_bytes: 2 * FRAME_BYTES,
         flow_limit_packets: 100,
         ce_threshold_ns: None,
+        kernel: None,
     }));
     // One stamped in a ns is of a flow, which is throttled at the next question.
     hand.offer(MS, TestPacket::new(0, 1, 100).send_at(MS + 1), 1);
@@ -337,6 +416,7 @@ fn packets_of_the_fast_path_are_not_of_the_limit() {
             quantum_bytes: 2 * FRAME_BYTES,
             flow_limit_packets: 100,
             ce_threshold_ns: None,
+            kernel: None,
         }),
         None,
         Some(2),
@@ -353,6 +433,7 @@ fn credit_is_refilled_after_more_than_40_ms_and_never_taken() {
             quantum_bytes: 1000,
             flow_limit_packets: 1000,
             ce_threshold_ns: None,
+            kernel: None,
         }));
         hand.offer(0, TestPacket::new(0, 1, 100), 8); // the fast path
         hand.offer(0, TestPacket::new(8, 1, 1000), 500);

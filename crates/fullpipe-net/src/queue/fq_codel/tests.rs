@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::Params;
+use crate::kernel::Kernel;
 use crate::queue::Aqm;
 use crate::queue::Queue;
-use crate::testing::{queue, Hand, TestPacket, FRAME_BYTES, MS};
+use crate::testing::{queue, some_kernel, Hand, TestPacket, FRAME_BYTES, MS};
 
 /// Parameters of all kinds.
 pub(crate) fn any_params() -> impl Strategy<Value = Params> {
@@ -19,6 +20,7 @@ pub(crate) fn any_params() -> impl Strategy<Value = Params> {
             memory_limit_bytes,
             ecn,
             ce_threshold_ns: ecn.then_some(target_ns / 2),
+            kernel: some_kernel(target_ns as usize),
         },
     )
 }
@@ -40,6 +42,7 @@ fn fq_codel(limit_packets: u32, memory_limit_bytes: u64) -> Queue<TestPacket> {
         memory_limit_bytes,
         ecn: false,
         ce_threshold_ns: None,
+        kernel: None,
     });
     queue(aqm, None, Some(limit_packets))
 }
@@ -187,6 +190,7 @@ fn a_flow_that_waits_longer_than_the_ce_threshold_is_marked_and_another_is_not()
         memory_limit_bytes: u64::MAX,
         ecn: false,
         ce_threshold_ns: Some(MS),
+        kernel: None,
     });
     let mut queue = queue(aqm, None, Some(1000));
     let mut dropped = Vec::new();
@@ -211,7 +215,11 @@ fn a_flow_that_waits_longer_than_the_ce_threshold_is_marked_and_another_is_not()
 
 /// FQ-CoDel that drops nothing, with this quantum.
 fn with_quantum(quantum_bytes: u32) -> Hand {
-    Hand::new(Aqm::FqCodel(Params {
+    Hand::new(Aqm::FqCodel(params_with_quantum(quantum_bytes)))
+}
+
+fn params_with_quantum(quantum_bytes: u32) -> Params {
+    Params {
         target_ns: 5 * MS,
         interval_ns: 100 * MS,
         quantum_bytes,
@@ -219,7 +227,8 @@ fn with_quantum(quantum_bytes: u32) -> Hand {
         memory_limit_bytes: u64::MAX,
         ecn: false,
         ce_threshold_ns: None,
-    }))
+        kernel: None,
+    }
 }
 
 #[test]
@@ -272,6 +281,7 @@ fn an_overload_drops_from_the_first_of_the_fattest_flows_until_half_of_it_is_gon
             memory_limit_bytes: u64::MAX,
             ecn: false,
             ce_threshold_ns: None,
+            kernel: None,
         });
         let mut hand = Hand::limited(aqm, None, Some(limit));
         for (id, &(flow, bytes)) in (0..).zip(sizes) {
@@ -299,6 +309,7 @@ fn memory_is_that_of_the_packets_that_wait() {
         memory_limit_bytes: 1000,
         ecn: false,
         ce_threshold_ns: None,
+        kernel: None,
     });
     let mut hand = Hand::new(aqm);
     hand.offer(0, TestPacket::new(0, 1, 400), 2);
@@ -329,15 +340,35 @@ fn a_late_flow_whose_only_packet_is_dropped_hands_the_turn_on() {
     assert!(hand.dropped().iter().all(|&id| id >= 100));
 }
 
+/// Of ten packets of a sparse flow, one every 150 ms, how many leave. Each waits for 10 ms behind the
+/// packets of another flow.
+fn sparse_packets_that_leave(kernel: Kernel) -> usize {
+    let mut hand = Hand::new(Aqm::FqCodel(Params {
+        kernel: Some(kernel),
+        ..params_with_quantum(FRAME_BYTES)
+    }));
+    hand.offer(0, TestPacket::new(1000, 1, FRAME_BYTES), 200);
+    let leaves = |turn: &u64| {
+        hand.offer(turn * 150 * MS, TestPacket::new(*turn, 2, 100), 1);
+        hand.ids((turn * 150 + 10) * MS, 4).contains(turn)
+    };
+    (0..10).filter(leaves).count()
+}
+
 #[test]
 fn a_flow_is_not_dropped_for_a_delay_that_it_saw_before_a_pause() {
-    // Commit 815980fe6dbb: an empty queue ends the time above the target. A packet every 150 ms waits
-    // for 10 ms behind another flow; each begins an interval of 100 ms anew.
-    let mut hand = with_quantum(FRAME_BYTES);
-    hand.offer(0, TestPacket::new(1000, 1, FRAME_BYTES), 200);
-    for turn in 0..10 {
-        hand.offer(turn * 150 * MS, TestPacket::new(turn, 2, 100), 1);
-        assert!(hand.ids((turn * 150 + 10) * MS, 4).contains(&turn));
+    // Commit 815980fe6dbb: an empty queue ends the time above the target, so that each packet begins an
+    // interval of 100 ms anew.
+    for kernel in [Kernel::Linux6_1, Kernel::Linux6_12_117, Kernel::NEWEST] {
+        assert_eq!(sparse_packets_that_leave(kernel), 10, "{kernel:?}");
     }
-    assert!(hand.dropped().iter().all(|&id| id >= 1000));
+}
+
+#[test]
+fn before_march_2026_every_second_packet_of_a_sparse_flow_was_dropped() {
+    // codel_should_drop() before that commit: the first packet sets the time 110 ms on, the second one comes
+    // after it and is dropped; the queue is empty behind it, which sets it back.
+    for kernel in [Kernel::Linux5_13, Kernel::Linux6_12, Kernel::Linux6_18] {
+        assert_eq!(sparse_packets_that_leave(kernel), 5, "{kernel:?}");
+    }
 }
