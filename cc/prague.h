@@ -9,8 +9,7 @@
  *   of marks, so that an AQM that marks at random does not stop it.
  * - Below a virtual round trip of 25 ms it grows, averages and gives way as a flow of that length
  *   would, once it is older than some hundred rounds: short flows no longer starve long ones.
- * - It paces at its window in a round trip, in bursts of a quarter of a millisecond, and of at
- *   least two packets.
+ * - It paces at its window in a round trip, in bursts of a quarter of a millisecond.
  * - Loss halves it.
  *
  * It owns its window because the host's recovery would take a whole window's worth of time for each
@@ -31,7 +30,6 @@
 #define PRAGUE_SHIFT 20 /* fractions of a packet and of 1: 2^-20 */
 #define PRAGUE_ONE (1ull << PRAGUE_SHIFT)
 #define PRAGUE_MIN_CWND 2u
-#define PRAGUE_MIN_BURST 2u /* sysctl tcp_min_tso_segs, in prague_tso_segs() up to version 0.6 */
 #define PRAGUE_MAX_CWND (1u << 20)
 #define PRAGUE_MAX_SCALED_RTT_US 100000u
 #define PRAGUE_MAX_GAIN (4 * CC_ONE)
@@ -55,8 +53,10 @@
 	P(pacing_gain, CC_ONE, CC_RATIO(1, 2), PRAGUE_MAX_GAIN, CC_ONE, "of cwnd a round",         \
 	  "not allowed", "draft, pacing; prague_update_pacing_rate()", "pacing otherwise")         \
 	P(burst_us, 250, 0, 10000, 1, "us", "bursts as the host has them",                         \
-	  "draft, pacing; prague_burst_shift",                                                     \
-	  "longest burst, in time at the pacing rate; at least two packets")
+	  "draft, pacing; prague_burst_shift", "longest burst, in time at the pacing rate")        \
+	P(min_burst, 1, 1, 64, 1, "packets", "not allowed",                                        \
+	  "prague_update_pacing_rate() of version 0.7; before, sysctl tcp_min_tso_segs (2)",       \
+	  "a burst is no shorter, however long it lasts")
 
 #define prague_STATE(S)                                                                            \
 	S(phase, "phase", 1, s->in_slow_start ? CC_PHASE_SLOW_START : CC_PHASE_AVOIDANCE,          \
@@ -128,18 +128,27 @@ CC_INLINE void prague_update_alpha(struct prague *s, const struct prague_params 
 	prague_start_round(s, conn);
 }
 
+CC_INLINE u64 prague_bounded(u64 window)
+{
+	return cc_min_u64(window, (u64)PRAGUE_MAX_CWND << PRAGUE_SHIFT);
+}
+
 /* A packet a round trip, of the virtual one by the square: fewer round trips, and a window that is
  * smaller for the same rate. */
 CC_INLINE void prague_grow(struct prague *s, const struct prague_params *p,
 			   const struct cc_conn *conn, const struct cc_ctl *ctl, u32 packets)
 {
-	u64 step = PRAGUE_ONE, target_us = prague_virtual_rtt_us(s, p, conn);
+	u64 step = PRAGUE_ONE, target_us = prague_virtual_rtt_us(s, p, conn), cwnd, more;
 
+	/* Rounded to the nearest, and at least 2^-20 of a packet for one, as tcp_prague.c: below
+	 * some hundred us a step rounded down is nothing, and the window would never grow again. */
 	if (target_us)
-		step = (((u64)conn->srtt_us * conn->srtt_us) << PRAGUE_SHIFT) /
+		step = ((((u64)conn->srtt_us * conn->srtt_us) << PRAGUE_SHIFT) +
+			target_us * target_us / 2) /
 		       (target_us * target_us);
-	s->window += packets * step / cc_max_u32(ctl->cwnd, 1);
-	s->window = cc_min_u64(s->window, (u64)PRAGUE_MAX_CWND << PRAGUE_SHIFT);
+	cwnd = cc_max_u32(ctl->cwnd, 1);
+	more = cc_max_u64((packets * step + cwnd / 2) / cwnd, packets);
+	s->window = prague_bounded(s->window + more);
 }
 
 CC_INLINE u32 prague_whole_window(const struct prague *s)
@@ -186,19 +195,22 @@ CC_INLINE void prague_set_pacing(struct prague *s, const struct prague_params *p
 		return;
 	rate = cc_max_u64(s->window, (u64)PRAGUE_MIN_CWND << PRAGUE_SHIFT) >> 12;
 	rate = rate * conn->mss_bytes * CC_USEC_PER_SEC / conn->srtt_us >> (PRAGUE_SHIFT - 12);
-	rate = (rate * (ctl->cwnd < ctl->ssthresh / 2 ? p->startup_pacing_gain : p->pacing_gain)) >>
-	       CC_GAIN_SHIFT;
+	rate = cc_mul_shift(rate,
+			    ctl->cwnd < ctl->ssthresh / 2 ? p->startup_pacing_gain : p->pacing_gain,
+			    CC_GAIN_SHIFT);
 	ctl->pacing_rate_Bps = cc_max_u64(rate, 1);
 	if (p->burst_us) {
-		burst = rate * p->burst_us / CC_USEC_PER_SEC / cc_max_u32(conn->mss_bytes, 1);
-		ctl->tso_most = (u16)cc_min_u64(cc_max_u64(burst, PRAGUE_MIN_BURST), 0xffff);
+		/* Bursts are counted in 16 bits, which 2^50 bytes/s exceed. */
+		burst = cc_min_u64(rate, 1ull << 50) * p->burst_us / CC_USEC_PER_SEC;
+		burst /= cc_max_u32(conn->mss_bytes, 1);
+		ctl->tso_most = (u16)cc_min_u64(cc_max_u64(burst, p->min_burst), 0xffff);
 	}
 }
 
 CC_INLINE void prague_init(struct prague *s, const struct prague_params *p,
 			   const struct cc_conn *conn, struct cc_ctl *ctl)
 {
-	s->window = (u64)ctl->cwnd << PRAGUE_SHIFT;
+	s->window = prague_bounded((u64)ctl->cwnd << PRAGUE_SHIFT);
 	s->alpha = ((u64)p->alpha_init << (PRAGUE_SHIFT - CC_GAIN_SHIFT)) << p->gain_shift;
 	s->alpha_us = conn->now_us;
 	s->ce_seen = conn->delivered_ce;
@@ -225,7 +237,7 @@ CC_INLINE void prague_on_ack(struct prague *s, const struct prague_params *p,
 	if (clean && !s->in_loss && conn->is_cwnd_limited) {
 		if (s->in_slow_start) {
 			clean = cc_slow_start(conn, ctl, clean);
-			s->window = (u64)ctl->cwnd << PRAGUE_SHIFT;
+			s->window = prague_bounded((u64)ctl->cwnd << PRAGUE_SHIFT);
 			s->in_slow_start = ctl->cwnd < ctl->ssthresh;
 		}
 		if (clean)

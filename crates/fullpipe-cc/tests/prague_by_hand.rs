@@ -94,7 +94,7 @@ fn packets_that_came_clean_grow_the_window_by_their_part_of_it() {
     for (packets, marked, clean) in [(5, 0, 5.0), (5, 2, 3.0), (2, 2, 0.0), (2, 3, 0.0)] {
         let mut flow = settled(100, &[OWN_RTT]);
         take(&mut flow, packets, marked);
-        let grown = (clean * ONE / 100.0).floor() / ONE;
+        let grown = (clean * ONE / 100.0).round() / ONE;
         assert_eq!(window(&flow), 100.0 + grown, "{packets} {marked}");
     }
     let mut idle = settled(100, &[OWN_RTT]);
@@ -213,7 +213,7 @@ fn below_the_virtual_round_trip_growth_is_the_square_of_the_ratio() {
         let mut flow = settled(100, &[("rtt_virtual_rounds", rounds)]);
         flow.conn.srtt_us = srtt_us;
         take(&mut flow, 7, 0);
-        let grown = (7.0 * (step * ONE).floor() / 100.0).floor() / ONE;
+        let grown = (7.0 * (step * ONE).round() / 100.0).round() / ONE;
         assert_eq!(window(&flow), 100.0 + grown, "{srtt_us} {rounds}");
     }
     let mut older = settled(100, &[("rtt_virtual_rounds", 1)]);
@@ -222,7 +222,33 @@ fn below_the_virtual_round_trip_growth_is_the_square_of_the_ratio() {
     end_round(&mut older, 1, 0);
     older.conn.is_cwnd_limited = 1;
     take(&mut older, 100, 0);
-    assert_eq!(window(&older), 100.0 + (0.16f64 * ONE).floor() / ONE);
+    assert_eq!(window(&older), 100.0 + (0.16f64 * ONE).round() / ONE);
+}
+
+#[test]
+fn on_the_shortest_paths_the_window_still_grows() {
+    // (20 us / 25 ms)^2 of 2^20 is less than one: tcp_prague.c adds 2^-20 of a packet for each.
+    for srtt_us in [1, 20, 100, 500] {
+        let mut flow = settled(100, &[("rtt_virtual_rounds", 0)]);
+        flow.conn.srtt_us = srtt_us;
+        take(&mut flow, 7, 0);
+        let step = ((f64::from(srtt_us) / 25e3).powi(2) * ONE).round();
+        let grown = (7.0 * step / 100.0).round().max(7.0) / ONE;
+        assert_eq!(window(&flow), 100.0 + grown, "{srtt_us}");
+    }
+}
+
+#[test]
+fn the_largest_windows_rate_is_whole() {
+    // 2^20 packets of 64 KB in a microsecond fill 64 bits; a window of 16 million counts as many.
+    for (cwnd, srtt_us) in [(1 << 20, 1u32), (1 << 24, 1), (1 << 24, 50_000)] {
+        let flow = Caller::prepared("prague", cwnd, &[("startup_pacing_gain", 4096)], |conn| {
+            (conn.srtt_us, conn.mss_bytes, conn.ecn_ok) = (srtt_us, 65_483, 1)
+        });
+        let expected = 4.0 * f64::from(1 << 20) * 65_483.0 * 1e6 / f64::from(srtt_us);
+        let rate = flow.ctl.pacing_rate_bytes_per_s as f64;
+        assert!((rate / expected - 1.0).abs() < 1e-3, "{rate} {expected}");
+    }
 }
 
 #[test]
@@ -334,13 +360,13 @@ fn it_paces_at_its_window_in_a_round_trip_and_twice_that_far_below_ssthresh() {
 }
 
 #[test]
-fn a_burst_is_a_quarter_of_a_millisecond_and_two_packets_at_least() {
+fn a_burst_is_a_quarter_of_a_millisecond_and_a_packet_at_least() {
     // 1000 packets in 20 ms are 12.5 in 250 us; twice that in slow start.
     for (cwnd, burst_us, ssthresh, most) in [
         (1000, 250, INFINITE, 25),
         (1000, 250, 1000, 12),
         (1000, 1000, 1000, 50),
-        (100, 250, 100, 2),
+        (100, 250, 100, 1),
         (240, 250, 240, 3),
         (1_000_000, 10_000, 1_000_000, 0xffff),
         (1000, 0, 1000, 0),
@@ -352,6 +378,11 @@ fn a_burst_is_a_quarter_of_a_millisecond_and_two_packets_at_least() {
         flow.deliver(1);
         assert_eq!(flow.ctl.tso_most, most, "{cwnd} {burst_us}");
     }
+    // Version 0.6 of tcp_prague.c: the host's least, two packets.
+    let mut earlier = prague(100, &[("min_burst", 2)]);
+    earlier.ctl.ssthresh = 100;
+    earlier.deliver(1);
+    assert_eq!(earlier.ctl.tso_most, 2);
 }
 
 #[test]
