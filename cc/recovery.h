@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
  * recovery.h - the window in CWR and Recovery for CC_HOST_RECOVERS: proportional rate reduction
- * (RFC 6937 with its slow-start bound, Linux tcp_cwnd_reduction()). Hosts call it through
+ * (RFC 9937, which replaces RFC 6937; Linux tcp_cwnd_reduction()). Hosts call it through
  * defaults.h; it must not know an algorithm.
  *
  * Linux counts what is sent during an episode (prr_out). Here it follows from what was sent until

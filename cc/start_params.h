@@ -21,7 +21,7 @@ enum cc_start_kind {
 #define CC_START_PARAMS(P)                                                                         \
 	P(start, CC_START_LINUX, 0, CC_START_RAPID, 1,                                             \
 	  "one of linux, hystart++, search, careful-resume, rapid", "linux",                       \
-	  "RFC 9406, draft-chung-ccwg-search-09, draft-ietf-tsvwg-careful-resume-24, "             \
+	  "RFC 9406, draft-chung-ccwg-search-09, RFC 9959, "             \
 	  "draft-kazuho-ccwg-rapid-start-02", "how the first slow start grows and ends")           \
 	P(css_rounds, 5, 1, 255, 1, "rounds", "not allowed", "RFC 9406 section 4.3 CSS_ROUNDS",    \
 	  "HyStart++: rounds of conservative slow start before it ends")                           \
@@ -31,13 +31,13 @@ enum cc_start_kind {
 	  "draft-chung-ccwg-search-09 section 3.2 THRESH (0.26)",                                  \
 	  "SEARCH: missing deliveries that end slow start")                                        \
 	P(saved_cwnd, 0, 0, 1u << 24, 1, "packets", "none saved: a usual slow start",              \
-	  "draft-ietf-tsvwg-careful-resume-24 saved_cwnd",                                         \
+	  "RFC 9959 saved_cwnd",                                         \
 	  "Careful Resume: window of an earlier connection on this path")                          \
 	P(saved_rtt_us, 0, 0, 100000000, 1, "us", "none saved: a usual slow start",                \
-	  "draft-ietf-tsvwg-careful-resume-24 saved_rtt",                                          \
+	  "RFC 9959 saved_rtt",                                          \
 	  "Careful Resume: least RTT of that connection")                                          \
 	P(max_jump, 0, 0, 1u << 24, 1, "packets", "no bound but half of saved_cwnd",               \
-	  "draft-ietf-tsvwg-careful-resume-24 max_jump",                                           \
+	  "RFC 9959 max_jump",                                           \
 	  "Careful Resume: largest window it jumps to")
 /* clang-format on */
 

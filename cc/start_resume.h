@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * start_resume.h - Careful Resume (draft-ietf-tsvwg-careful-resume-24): once the first window is
- * acknowledged, the window jumps to half of what an earlier connection used on this path, and what
- * the jump sent is validated or given back. Must not know an algorithm.
+ * start_resume.h - Careful Resume (RFC 9959; sections are of its draft -24): once the first window
+ * is acknowledged, the window jumps to half of what an earlier connection used on this path, and
+ * what the jump sent is validated or given back. Must not know an algorithm.
  *
  * The saved parameters are the algorithm's parameters saved_cwnd and saved_rtt_us; their lifetime
  * and the single use of a set are the caller's. Unvalidated packets must be paced, so nothing

@@ -2,7 +2,8 @@
 //! with the commit that made it and the first mainline release that has it.
 //!
 //! Stable releases take over fixes, so a late 6.1 has rules that 6.4 lacks. [`Kernel::Linux6_1`] and
-//! [`Kernel::Linux6_12_117`] are stable releases of late 2025; the others are mainline as released.
+//! [`Kernel::Linux6_12_117`] are stable releases of November 2026 (the first is 6.1.192); the others
+//! are mainline as released.
 
 use fullpipe_plan::Kernel;
 

@@ -43,7 +43,8 @@ class Host(Section):
     )  # fmt: skip
     tcp: KernelName = Field(
         DEFAULT_KERNEL, description="Linux release whose TCP the hosts have, as first released; "
-        "6.1 and 6.12.117: as stable releases since late 2025; the virtual machine boots 6.12.117"
+        "6.1 and 6.12.117: stable releases of November 2026 (6.1.192); the virtual machine "
+        "boots 6.12.117"
     )  # fmt: skip
     cc_facts: Literal["google", "stock"] = Field(
         "google", description="what TCP reports to congestion controls; google: inflight and "
