@@ -68,7 +68,7 @@ BAD = {
     "flow starts too late": (GOOD + 'start = "5s"\n', "flow.0.start", "'5s'"),
     "flow stops before it starts": (GOOD + 'start = "1s"\nstop = "500ms"\n', "stop", "'500ms'"),
     "zero count": (GOOD + "count = 0\n", "flow.0.count"),
-    "too many flows": (GOOD + "count = 5000\n", "flow.0.count", "5000"),
+    "too many flows": (GOOD + "count = 200000\n", "flow.0.count", "200000"),
     "duplicate names": (
         GOOD + 'name = "a"\n[[flow]]\ncc = "reno"\nname = "a"\n', "used twice", "'a'",
     ),

@@ -14,7 +14,9 @@ import pytest
 from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.engines import assets
+from fullpipe.engines.arrivals import refuse_many_flows
 from fullpipe.engines.live import LiveEngine
+from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.vm import VmEngine, kernels
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
@@ -114,3 +116,18 @@ def test_the_machine_says_before_it_starts_which_kernel_has_no_accurate_ecn() ->
     VmEngine().check(plan, {"kernel": "7.3"})
     with pytest.raises(UserError, match=r"flow\.0\.ecn: 'accecn' needs .* this one is 6\.12"):
         VmEngine().check(plan, {})
+
+
+def test_a_thousand_long_flows_are_the_most_that_a_kernel_runs_and_the_simulator_runs_more() -> (
+    None
+):
+    common = {"duration": "5s", "path": {"rate": "1gbit", "rtt": "10ms"}}
+    plans = [
+        resolve(make_scenario({**common, "flow": [{"cc": "reno", "count": count}]}))
+        for count in (1000, 1001)
+    ]
+    refuse_many_flows(plans[0], "vm")
+    for check in (VmEngine().check, LiveEngine().check):
+        with pytest.raises(UserError, match=r"flow: 1001 flows in all, at most 1000 with --engine"):
+            check(plans[1])
+    SimEngine().check(plans[1])

@@ -12,10 +12,21 @@ from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.scenario.traffic.traces import traces_of
 
+#: The most flows of `[[flow]]`, whose sockets the agent looks at in every sample.
+MAX_LONG_FLOWS = 1000
 #: The most flows of one group. Each costs a kernel two sockets; the simulator takes more.
 MAX_FLOWS = 200_000
 #: The most chunks of one group whose flows pause.
 MAX_CHUNKS = 1_000_000
+
+
+def refuse_many_flows(plan: Mapping[str, Any], name: str) -> None:
+    """Raises UserError for more long flows than a kernel is to have."""
+    if (flows := len(plan["flows"])) > MAX_LONG_FLOWS:
+        raise UserError(
+            f"flow: {flows} flows in all, at most {MAX_LONG_FLOWS} with --engine {name}; "
+            "--engine sim takes more"
+        )
 
 
 def with_arrivals(plan: Mapping[str, Any]) -> Mapping[str, Any]:

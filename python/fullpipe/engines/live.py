@@ -18,7 +18,7 @@ from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.scratch import scratch
 from fullpipe.engines import assets
-from fullpipe.engines.arrivals import with_arrivals
+from fullpipe.engines.arrivals import refuse_many_flows, with_arrivals
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.child import die_with_parent, stop
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
@@ -43,6 +43,7 @@ class LiveEngine:
         """Raises UserError if the agent is missing, or, with options, if this host's kernel lacks
         what the plan needs."""
         refuse_links(plan, self.name)
+        refuse_many_flows(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_stacks(plan, self.name)
         assets.agent()

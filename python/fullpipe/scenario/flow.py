@@ -13,8 +13,9 @@ from fullpipe.scenario.host import KernelName
 from fullpipe.scenario.path import EcnChoice, JitterShape
 from fullpipe.scenario.route import Hosted, Sender
 
-#: More are a slip of the pen, and would exhaust memory.
-MAX_FLOWS = 1000
+#: More are a slip of the pen, and would exhaust memory. Engines with a kernel take fewer
+#: (`fullpipe.engines.arrivals`).
+MAX_FLOWS = 100_000
 
 
 class Flow(Sender):

@@ -17,7 +17,7 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import module
 from fullpipe.congestion.registry import sets_of, state_bytes_of
 from fullpipe.engines import assets
-from fullpipe.engines.arrivals import with_arrivals
+from fullpipe.engines.arrivals import refuse_many_flows, with_arrivals
 from fullpipe.engines.base import CcForm, MachineName, Progress, RunResult
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.host import refuse_host
@@ -80,6 +80,7 @@ class VmEngine:
     def _refuse(self, plan: Mapping[str, Any]) -> None:
         """Raises UserError for plans that no machine here can run, whatever its kernel."""
         refuse_links(plan, self.name)
+        refuse_many_flows(plan, self.name)
         refuse_host(plan, self.name)
         refuse_ecn(plan, self.name)
         assets.refuse_stacks(plan, self.name)
