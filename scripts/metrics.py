@@ -29,6 +29,11 @@ they are the same on every engine. Wi-Fi has neither, nor does CAKE with `autora
 RTTs and congestion windows of a flow are those up to its **end**: what a run records after that
 changes none of its metrics.
 
+A mean over time says something of a run that had **settled**. Shares, goodput and the bottleneck's
+backlog are tested for a drift through the window, by a straight line through six batch means;
+`settling` of `run --json`, and the column `unsettled` of a store, have what drifts.
+[How often it is right](../evidence/settling.md) was measured.
+
 A run in which **nothing was delivered** has a problem of health, with its cause where the plan
 tells it: a buffer below a packet, random loss of everything. So has one flow of several whose
 data cannot arrive by the plan. A flow counts as silent that delivered no byte in a second and ten

@@ -341,3 +341,15 @@ def test_groups_keep_runs_apart() -> None:
     assert isinstance(groups, Groups) and groups.unit == "sample"
     summary = one_way_anova(groups).groups[0]
     assert (summary.runs, summary.count, summary.sum) == (2, 3, 6.0)
+
+
+def test_welchs_interval_is_that_of_scipy() -> None:
+    from scipy.stats import ttest_ind
+
+    from fullpipe.statistics.intervals import welch_interval
+
+    first, other = [3.1, 2.9, 3.3, 3.0], [4.0, 4.4, 3.6]
+    found = ttest_ind(other, first, equal_var=False).confidence_interval(0.95)
+    assert welch_interval(first, other) == pytest.approx((found.low, found.high))
+    assert welch_interval([1.0, 1.0], [2.0, 2.0]) is None
+    assert welch_interval([1.0], [2.0, 3.0]) is None

@@ -37,6 +37,12 @@ impl Capacity {
         }
     }
 
+    /// Whether its rate is set anew between two times. A trace varies by nature.
+    pub(crate) fn changes_in(&self, start_s: f64, end_s: f64) -> bool {
+        let is_within = |at_s: f64| at_s > start_s && at_s < end_s;
+        matches!(self, Self::Rates(rates) if rates.iter().any(|&(at_s, _)| is_within(at_s)))
+    }
+
     /// How long the link takes from `at_s` on to carry so many bytes. Infinite where its rate stays 0,
     /// NaN where what it carries is not known.
     pub fn drain_s(&self, at_s: f64, bytes: f64) -> f64 {

@@ -26,4 +26,6 @@ pub struct QueueFacts {
     pub name: String,
     /// What its link carries.
     pub capacity: Capacity,
+    /// What a policer lets through; infinite without one.
+    pub policed_bps: f64,
 }

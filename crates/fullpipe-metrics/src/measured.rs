@@ -3,6 +3,7 @@
 use crate::definitions::{row, FLOW, GROUP, QUEUE, RUN};
 use crate::facts::{Facts, QueueFacts};
 use crate::samples::{PingSamples, QueueSamples, Samples};
+use crate::settle::{settling, Settling};
 use crate::totals::{FlowTotals, QueueTotals, RunTotals};
 use crate::values::Spread;
 use crate::window::{Growth, Window};
@@ -11,6 +12,7 @@ use crate::window::{Growth, Window};
 #[derive(Debug)]
 pub struct Measured {
     window: Window,
+    settling: Settling,
     rtt_s: f64,
     flows: Vec<OneFlow>,
     run: RunTotals,
@@ -44,10 +46,14 @@ impl Measured {
     pub fn new(samples: &Samples, facts: &Facts) -> Self {
         let window = Window::new(facts, &samples.flow_samples.t_us);
         let flows = flows_of(samples, &window);
+        let rtts = flows.iter().flat_map(|flow| flow.srtt_us.iter().copied());
+        let rtt_s = Spread::of(rtts).mean() / 1e6;
+        let delivered: Vec<f64> = flows.iter().map(|flow| flow.delivered_bytes).collect();
         let queues = samples.queues.iter().zip(&facts.queues);
         let queues = queues.map(|(one, queue)| queue_totals(one, queue, facts.rtt_s, &window));
         Self {
             window,
+            settling: settling(samples, facts, &window, &delivered, rtt_s),
             rtt_s: facts.rtt_s,
             run: run_totals(&flows, &facts.equal_demand, &samples.ping_samples, &window),
             queues: queues.collect(),
@@ -70,6 +76,11 @@ impl Measured {
     pub fn group(&self, members: &[usize]) -> Vec<f64> {
         let members = members.iter().filter_map(|&flow| self.flows.get(flow));
         row(GROUP, &self.together(&members.collect::<Vec<_>>()))
+    }
+
+    /// Whether the run had settled within the window.
+    pub fn settling(&self) -> &Settling {
+        &self.settling
     }
 
     /// The flows that delivered nothing up to the end of the window, though they had the time to.
@@ -213,7 +224,7 @@ fn queue_totals(
         is_sampled: backlog.clone().next().is_some(),
         window_s: window.length_s(),
         rtt_s,
-        capacity_bits: queue.capacity.bits(window.start_s, window.end_s),
+        capacity_bits: capacity_bits(queue, window),
         sent_bytes,
         sent_packets: sent,
         dropped_packets: dropped,
@@ -222,6 +233,17 @@ fn queue_totals(
         random_marked_packets: known(random_marked),
         queue_bytes: Spread::of(backlog.map(|(_, bytes)| *bytes)),
         delay_s: Spread::of(delays),
+    }
+}
+
+/// What the link, or a policer before it, lets through in the window.
+fn capacity_bits(queue: &QueueFacts, window: &Window) -> f64 {
+    let bits = queue.capacity.bits(window.start_s, window.end_s);
+    if queue.policed_bps.is_finite() {
+        // `min` ignores NaN: a rate that is not known.
+        bits.min(queue.policed_bps * window.length_s())
+    } else {
+        bits
     }
 }
 

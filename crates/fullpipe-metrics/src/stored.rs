@@ -16,6 +16,7 @@ pub struct Measures {
     cc: Vec<Text>,
     direction: Vec<Text>,
     silent: Vec<Text>,
+    unsettled: Vec<Text>,
     // Whole rows: after a run nothing is in the processor's caches, and each column would be a miss.
     runs: Vec<Vec<f64>>,
     flows: Vec<Vec<f64>>,
@@ -34,6 +35,7 @@ impl Measures {
         self.cc.append(&mut names.cc);
         self.direction.append(&mut names.direction);
         let silent: Vec<String> = measured.silent_flows().map(|one| one.to_string()).collect();
+        self.unsettled.push(measured.settling().names().into());
         self.silent.push(silent.join(" ").into());
         self.runs.push(measured.run());
         self.flows.extend(measured.flows());
@@ -41,7 +43,7 @@ impl Measures {
     }
 
     /// The tables; `run` says which of the runs a flow is of, `silent` lists the flows of a run that
-    /// delivered nothing.
+    /// delivered nothing, `unsettled` what had not settled.
     pub fn into_tables(self) -> [Table; 3] {
         let mut flows = vec![
             ("run", Column::U64(self.run)),
@@ -53,6 +55,7 @@ impl Measures {
         flows.extend(columns(FLOW, &self.flows));
         let mut runs = columns(RUN, &self.runs);
         runs.push(("silent", Column::Text(self.silent)));
+        runs.push(("unsettled", Column::Text(self.unsettled)));
         [
             table("runs", runs),
             table("flows", flows),

@@ -57,6 +57,7 @@ fn facts() -> Facts {
         queues: vec![QueueFacts {
             name: "forward".to_owned(),
             capacity: Capacity::Rates(vec![(0.0, 8e6)]),
+            policed_bps: f64::INFINITY,
         }],
     }
 }
@@ -746,6 +747,7 @@ fn a_store_has_a_row_for_each_run_flow_and_bottleneck() {
     assert_eq!(column(&flows, "delivered_bytes"), delivered);
     assert_eq!(column(&runs, "jain_flows"), Column::F64(vec![2.0; 3]));
     assert_eq!(column(&runs, "silent"), texts(&["", "", ""]));
+    assert_eq!(column(&runs, "unsettled"), texts(&["too short"; 3]));
     assert_eq!(column(&path, "drops"), Column::F64(vec![30.0; 3]));
     assert_eq!(
         [runs.name, flows.name, path.name],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fullpipe_metrics::{
     tables, About, Capacity, Facts, FlowSamples, Flows, Measured, PingSamples, QueueFacts,
-    QueueSamples, Samples, Window, VERSION,
+    QueueSamples, Samples, Settling, Window, VERSION,
 };
 use fullpipe_net::trace::RateTrace;
 use fullpipe_plan::Text;
@@ -84,6 +84,21 @@ impl PyRun {
         self.0.silent_flows().collect()
     }
 
+    /// Whether the run had settled: (`too short`, `changing` or `tested`; how long the window would have
+    /// to be where it is too short; of each metric that drifts its name, mean, slope a second and p).
+    fn settling(&self) -> (&'static str, Option<f64>, Vec<(String, f64, f64, f64)>) {
+        match self.0.settling() {
+            Settling::TooShort(least_s) => ("too short", Some(*least_s), Vec::new()),
+            Settling::Changing => ("changing", None, Vec::new()),
+            Settling::Tested(drifts) => {
+                let rows = drifts
+                    .iter()
+                    .map(|one| (one.quantity.name(), one.mean, one.slope_per_s, one.p_value));
+                ("tested", None, rows.collect())
+            }
+        }
+    }
+
     /// The metrics of each queue in the facts.
     fn queues(&self) -> Vec<Vec<f64>> {
         self.0.queues().collect()
@@ -145,6 +160,7 @@ pub(crate) struct PlanFacts {
 pub(crate) struct PlanQueue {
     pub(crate) name: String,
     capacity: PlanCapacity,
+    policed_bps: Option<f64>,
 }
 
 #[derive(FromPyObject)]
@@ -160,6 +176,7 @@ impl PlanFacts {
             Ok(QueueFacts {
                 name: queue.name.clone(),
                 capacity: queue.capacity.read(traces)?,
+                policed_bps: queue.policed_bps.unwrap_or(f64::INFINITY),
             })
         });
         Ok(Facts {

@@ -13,6 +13,7 @@ import typer
 
 from fullpipe.base.errors import AlgorithmError, UserError
 from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on, longer
 from fullpipe.cli.options import (
     DEFAULT_LOOK,
     Changes,
@@ -28,16 +29,29 @@ from fullpipe.cli.options import (
     engine_options,
     with_groups,
 )
-from fullpipe.cli.output import comparison_table, console, fail, message, warn, write_figures
+from fullpipe.cli.output import (
+    comparison_table,
+    console,
+    difference_table,
+    fail,
+    message,
+    warn,
+    without_test,
+    write_figures,
+)
 from fullpipe.cli.progress import progress
 
 if TYPE_CHECKING:
     from fullpipe.engines.run import Run
     from fullpipe.recording.recording import Recording
+    from fullpipe.report.comparison import Row
 
 
 #: The path where --path names none.
 _PATH = {"rate": "100mbit", "rtt": "40ms", "buffer": "1bdp", "qdisc": "fifo", "loss": "0%"}
+#: How long runs are where --path names no file, and where the file does not say.
+_TIMES = {"duration": "30s", "warmup": "5s"}
+_TIMES_OF_FILES = {"duration": "10s", "warmup": "0s"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +82,15 @@ class Network:
     def source(self) -> str:
         """What errors call it."""
         return "compare" if self.path is None else str(self.path)
+
+    def times(self) -> dict[str, Any]:
+        """Duration and warm-up where no option gives them."""
+        from fullpipe.scenario.document import load_document
+
+        if self.path is None:
+            return dict(_TIMES)
+        file = load_document(self.path)
+        return {key: file.get(key, value) for key, value in _TIMES_OF_FILES.items()}
 
     def document(self) -> dict[str, Any]:
         """The keys of a scenario that describe it. Raises UserError for an option beside --path."""
@@ -102,9 +125,15 @@ class Runs:
             autocompletion=cc_names,
         ),
     ] = None
-    duration: Annotated[str, typer.Option(help="Duration of a run.")] = "30s"
-    warmup: Annotated[str, typer.Option(help="Beginning that metrics leave out.")] = "5s"
+    duration: Annotated[
+        str | None, typer.Option(help="Duration of a run; by default that of --path, or 30s.")
+    ] = None
+    warmup: Annotated[
+        str | None,
+        typer.Option(help="Beginning that metrics leave out; by default that of --path, or 5s."),
+    ] = None
     set_: Changes = None
+    until_settled: UntilSettled = False
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, help="Runs of each, with different seeds.")
     ] = 5
@@ -164,6 +193,7 @@ def compare(
     intervals (bootstrap) and, for controls that run alone, Welch's test of each metric. A run is
     one repetition. Exit status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
     from fullpipe.base.writing import check_folder
+    from fullpipe.metrics import summarise
     from fullpipe.report.page import write_report
 
     check_folder("--figures", output.figures)
@@ -174,19 +204,25 @@ def compare(
     base = output.out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
-    planned = _planned(names, network, path, wanted, on.engine, options)
-    failures: list[str] = []
-    results: dict[str, list[Recording]] = {}
-    for label, plan in planned.items():
-        recordings, failed = _run(label, plan, base)
-        failures += failed
-        if recordings:
-            results[label] = recordings
-    if not results or (wanted.harm_to is not None and _alone(wanted.harm_to) not in results):
-        fail("; ".join(failures), 1)
-    first = next(iter(planned.values()))
+    given = {"duration": wanted.duration, "warmup": wanted.warmup}
+    times = network.times() | {key: value for key, value in given.items() if value is not None}
+    first_ns = None
+    while True:
+        planned = _planned(names, network, path, wanted, times, on.engine, options)
+        results, failures = _run_all(planned, base, wanted.harm_to)
+        summaries = {name: [summarise(run) for run in runs] for name, runs in results.items()}
+        first = next(iter(planned.values()))
+        first_ns = first_ns or first.duration_ns
+        may_go_on = wanted.until_settled and not failures
+        more = longer(first.duration_ns, first_ns) if may_go_on else None
+        settlings = [[run["settling"] for run in runs] for runs in summaries.values()]
+        if more is None or not has_to_go_on(settlings):
+            break
+        discard([base], more)
+        times = more
     common = {key: first.document[key] for key in (*path, "duration", "warmup")}
-    _show(results, first.seeds, wanted, {"engine": on.engine, **options, **common}, output.json_)
+    facts = {"engine": on.engine, **options, **common}
+    _show(results, summaries, first.seeds, wanted, facts, output.json_)
     every = [recording for recordings in results.values() for recording in recordings]
     for recording in every:
         warn(str(recording.path), recording.warnings)
@@ -202,7 +238,7 @@ class _Planned:
     """What runs under one label."""
 
     document: Mapping[str, Any]
-    duration_s: float
+    duration_ns: int
     runs: Sequence[Run]
 
     @property
@@ -215,6 +251,7 @@ def _planned(
     network: Network,
     path: Mapping[str, Any],
     wanted: Runs,
+    times: Mapping[str, Any],
     engine: str,
     options: Mapping[str, str],
 ) -> dict[str, _Planned]:
@@ -228,26 +265,42 @@ def _planned(
     planned = {}
     for label, flows in _groups(names, wanted.flows, wanted.together, wanted.harm_to).items():
         document: dict[str, Any] = {
-            **path, "name": label, "duration": wanted.duration, "warmup": wanted.warmup,
-            "flow": flows, "probe": [{"kind": "ping"}],
+            **path, "name": label, **times, "flow": flows, "probe": [{"kind": "ping"}],
         }  # fmt: skip
         document = changed(document, wanted.set_ or [], network.path or "compare")
         scenario = make_scenario(document, network.source)
         seeds = seeds_of(scenario, wanted.repeat)
         runs = runs_of(scenario, tomli_w.dumps(document), seeds, engine, options)
-        planned[label] = _Planned(document, scenario.duration / 1e9, runs)
+        planned[label] = _Planned(document, scenario.duration, runs)
     return planned
+
+
+def _run_all(
+    planned: Mapping[str, _Planned], base: Path, harm_to: str | None
+) -> tuple[dict[str, list[Recording]], list[str]]:
+    """The recordings by label, and why runs failed. Ends the command where nothing is left to
+    compare."""
+    failures: list[str] = []
+    results: dict[str, list[Recording]] = {}
+    for label, plan in planned.items():
+        recordings, failed = _run(label, plan, base)
+        failures += failed
+        if recordings:
+            results[label] = recordings
+    if not results or (harm_to is not None and _alone(harm_to) not in results):
+        fail("; ".join(failures), 1)
+    return results, failures
 
 
 def _show(
     results: Mapping[str, Sequence[Recording]],
+    summaries: dict[str, list[dict[str, Any]]],
     seeds: list[int],
     wanted: Runs,
     facts: Mapping[str, Any],
     as_json: bool,
 ) -> None:
     """Prints the comparison; `facts`: what its JSON says of the runs besides."""
-    from fullpipe.metrics import summarise
     from fullpipe.report.comparison import (
         BOOTSTRAP_SEED,
         compare_harm,
@@ -255,7 +308,6 @@ def _show(
         compare_shares,
     )
 
-    summaries = {name: [summarise(run) for run in runs] for name, runs in results.items()}
     alone = summaries.get(_alone(wanted.harm_to), [])
     compared = {name: runs for name, runs in summaries.items() if runs is not alone}
     rows = compare_runs(compared)
@@ -274,8 +326,10 @@ def _show(
         name: "; ".join(why for run in runs for why in run.problems)
         for name, runs in results.items()
     }
+    _print_differences(rows)
     console.print(comparison_table(rows, alarms))
-    console.print(_notes(seeds, any(row.test is not None for row in rows)))
+    _print_settling(summaries)
+    console.print(_notes(seeds, rows), soft_wrap=True)
     if wanted.harm_to is not None:
         console.print(_harm_note(wanted.harm_to, wanted.flows))
 
@@ -325,7 +379,7 @@ def _run(label: str, planned: _Planned, base: Path) -> tuple[list[Recording], li
 
     folder = base / label.replace(" ", "").replace(":", "_").replace("/", "_").lstrip(".")
     folders = [folder / f"run-{index:03d}" for index in range(len(planned.runs))]
-    with progress(label[:40], planned.duration_s * len(planned.runs)) as update:
+    with progress(label[:40], planned.duration_ns / 1e9 * len(planned.runs)) as update:
         try:
             outcome = execute(planned.runs, folders, update)
         except AlgorithmError as error:
@@ -335,14 +389,46 @@ def _run(label: str, planned: _Planned, base: Path) -> tuple[list[Recording], li
     return outcome.recordings, outcome.failures
 
 
-def _notes(seeds: list[int], is_tested: bool) -> str:
+def _print_differences(rows: list[Row]) -> None:
+    """The differences before the means: they are what was asked for."""
+    table = difference_table(rows)
+    if table is not None:
+        console.print(table)
+        console.print()
+
+
+def _print_settling(summaries: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Of each group whether its runs had settled; one line where all are alike."""
+    from fullpipe.metrics.settling import sentence
+
+    sentences = {
+        label: sentence([run["settling"] for run in runs]) for label, runs in summaries.items()
+    }
+    if len(set(sentences.values())) == 1:
+        console.print(next(iter(sentences.values())), soft_wrap=True)
+        return
+    for label, text in sentences.items():
+        console.print(f"{label}: {text}", soft_wrap=True)
+
+
+def _notes(seeds: list[int], rows: list[Row]) -> str:
     of = f"{len(seeds)} runs of each, seeds {seeds[0]} to {seeds[-1]}"
     if len(seeds) == 1:
         of = f"1 run of each, seed {seeds[0]}"
-    line = f"{of}; a run is one repetition;\nintervals: bootstrap (BCa) of the mean"
-    if not is_tested:
-        return line
-    return f"{line};\np: probability of such a difference if all had the same mean"
+    lines = [f"{of}; a run is one repetition", "intervals of means: bootstrap (BCa)"]
+    test = next((row.test.name for row in rows if row.test is not None), None)
+    if test is not None:
+        from fullpipe.report.comparison import LEAST_RATIO, LEAST_RELATIVE
+
+        lines += [
+            f"worth noticing: all of the interval (Welch) beyond {100 * LEAST_RELATIVE:.0f} % of "
+            "the first mean,",
+            f"  of ratios beyond {100 * LEAST_RATIO:.0f} %",
+            f"p: {test}: probability of such a difference if all had the same mean",
+        ]
+        if missing := without_test(rows):
+            lines.append(f"no test: {missing}")
+    return "\n".join(lines)
 
 
 def _harm_note(harm_to: str, flows: int) -> str:

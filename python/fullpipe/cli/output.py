@@ -18,7 +18,7 @@ from fullpipe.base.printable import message_of, printable
 if TYPE_CHECKING:
     from fullpipe.plots.look import Look
     from fullpipe.recording.recording import Recording
-    from fullpipe.report.comparison import Cell, Row, Test
+    from fullpipe.report.comparison import Cell, Row
 
 #: Most characters of a cell or of a paragraph.
 _MAX_TEXT = 20_000
@@ -109,25 +109,62 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def difference_table(rows: Sequence[Row]) -> Table | None:
+    """How much each group differs from the first, with intervals; whether that is worth noticing;
+    then the test. None where there is one group."""
+    test = next((row.test.name for row in rows if row.test is not None), None)
+    if test is None:
+        return None
+    first, *others = rows[0].cells
+    of = [] if len(others) == 1 else ["of"]
+    less = f"{others[0]} less {first}" if len(others) == 1 else f"less {first}"
+    table = text_table("difference", *of, right=(less,))
+    table.add_column("95 % interval")
+    table.add_column("worth\nnoticing")
+    table.add_column("p", justify="right")
+    for row in rows:
+        for position, (label, one) in enumerate(row.differences.items()):
+            is_first = position == 0
+            is_known = one.low is not None and one.high is not None
+            p_value = row.test.p_value if row.test is not None else None
+            table.add_row(
+                _named(row) if is_first else "",
+                *([label] if of else []),
+                f"{one.mean:+.{row.digits}f}",
+                f"{one.low:+.{row.digits}f} to {one.high:+.{row.digits}f}" if is_known else "-",
+                _NOTICEABLE[one.is_noticeable],
+                "" if not is_first else "-" if p_value is None else f"{p_value:.2g}",
+            )
+    return table
+
+
+def without_test(rows: Sequence[Row]) -> str:
+    """Why some rows have no p; empty where all have."""
+    reasons = [row.test.missing for row in rows if row.test is not None]
+    return "; ".join(dict.fromkeys(filter(None, reasons)))
+
+
+def _named(row: Row) -> str:
+    return f"{row.metric} ({row.unit})" if row.unit else row.metric
+
+
+_NOTICEABLE = {True: "yes", False: "no", None: "not known"}
+
+
 def comparison_table(rows: Sequence[Row], alarms: Mapping[str, str]) -> Table:
     """Means with intervals: a row for each metric and group. `alarms`: group -> why it is not to be
     trusted, empty where it is."""
     table = text_table("metric", "of", right=("n", "mean"))
     table.add_column("95 % interval")
-    test = next((row.test.name for row in rows if row.test is not None), None)
-    if test is not None:
-        table.add_column(test, overflow="fold", max_width=24)
     for row in rows:
-        name = f"{row.metric} ({row.unit})" if row.unit else row.metric
         for position, (label, cell) in enumerate(row.cells.items()):
-            is_first = position == 0
+            censored = row.censored.get(label, 0)
             table.add_row(
-                name if is_first else "",
+                _named(row) if position == 0 else "",
                 f"{label}  UNHEALTHY" if alarms.get(label) else label,
                 str(cell.n),
-                number(cell.mean, 1, row.digits),
-                _interval(cell, row.digits),
-                _p_value(row.test) if is_first and row.test is not None else "",
+                (">= " if censored else "") + number(cell.mean, 1, row.digits),
+                f"{censored} of {cell.n} not done" if censored else _interval(cell, row.digits),
                 style="bold red" if alarms.get(label) else None,
             )
     return table
@@ -139,7 +176,3 @@ def _interval(cell: Cell, digits: int) -> str:
     if cell.method == "constant":
         return "all runs are equal"
     return f"{cell.low:.{digits}f} to {cell.high:.{digits}f}"
-
-
-def _p_value(test: Test) -> str:
-    return f"none: {test.missing}" if test.p_value is None else f"p = {test.p_value:.2g}"

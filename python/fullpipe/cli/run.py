@@ -15,6 +15,7 @@ import typer
 
 from fullpipe.base.errors import UserError
 from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on, longer
 from fullpipe.cli.options import (
     DEFAULT_LOOK,
     Changes,
@@ -69,6 +70,7 @@ class What:
     repeat: Annotated[
         int, typer.Option(min=1, max=10000, help="Number of runs, each with another seed.")
     ] = 1
+    until_settled: UntilSettled = False
     jobs: Jobs = None
 
 
@@ -192,7 +194,7 @@ def run(
             "--force"
         )
     with replaced(base) if output.force else nullcontext():
-        record(made, runs, base, output, what.jobs, look)
+        record(made, runs, base, output, what.jobs, look, what.until_settled)
 
 
 def default_folder(name: str) -> Path:
@@ -229,6 +231,7 @@ def record(
     output: Output,
     jobs: int | None = None,
     look: Look | None = None,
+    until_settled: bool = False,
 ) -> None:
     """Does runs, prints and reports. Ends the command with status 1 where a run failed and 130
     where it was interrupted."""
@@ -236,12 +239,21 @@ def record(
     from fullpipe.metrics import summarise
 
     repeat = len(runs)
+    folders = _folders(base, repeat)
     label = scenario.name if repeat == 1 else f"{scenario.name}, {repeat} runs"
-    with progress(label[:40], scenario.duration / 1e9 * repeat) as update:
-        outcome = execute(runs, _folders(base, repeat), update, jobs)
-    recordings = outcome.recordings
-    if recordings:
+    first_ns = runs[0].duration_ns
+    while True:
+        with progress(label[:40], runs[0].duration_ns / 1e9 * repeat) as update:
+            outcome = execute(runs, folders, update, jobs)
+        recordings = outcome.recordings
         summaries = [summarise(recording) for recording in recordings]
+        times = longer(runs[0].duration_ns, first_ns) if until_settled else None
+        is_whole = recordings and not outcome.interrupted and not outcome.failures
+        if times is None or not is_whole or not has_to_go_on([_settlings(summaries)]):
+            break
+        discard(folders, times)
+        runs = [_with_times(one, times) for one in runs]
+    if recordings:
         _print(summaries, output.json_, output.per_flow)
         if runs[0].engine == "sim" and not output.json_:
             from fullpipe.agreement.expected import sentence
@@ -279,6 +291,9 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         console.print(path_line(summary), soft_wrap=True)
     if len(summaries) > MAX_RUNS_OF_LINES:
         console.print(f"and {len(summaries) - MAX_RUNS_OF_LINES} more runs, all in the report")
+    from fullpipe.metrics.settling import sentence
+
+    console.print(sentence(_settlings(summaries)), soft_wrap=True)
     if len(summaries) > 1:
         from fullpipe.report.comparison import compare_runs, compare_shares
 
@@ -286,6 +301,24 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         label = str(summaries[0]["scenario"])
         rows = compare_runs({label: summaries}) + compare_shares(summaries)
         console.print(comparison_table(rows, {label: "; ".join(problems)}))
+
+
+def _settlings(summaries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [summary["settling"] for summary in summaries]
+
+
+def _with_times(run: Run, times: dict[str, str]) -> Run:
+    """The run with another duration and warm-up."""
+    from fullpipe.base.toml import parse_toml, with_value
+    from fullpipe.engines.run import runs_of
+    from fullpipe.scenario.model import make_scenario
+
+    text = run.text
+    for key, value in times.items():
+        text = with_value(text, key, value)
+    scenario = make_scenario(parse_toml(text))
+    (longer_run,) = runs_of(scenario, text, [run.seed], run.engine, run.options)
+    return longer_run
 
 
 def _with_token(context: typer.Context, on: On) -> On:

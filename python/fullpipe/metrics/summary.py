@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from fullpipe import _native
+from fullpipe.metrics.flows import spread
 from fullpipe.metrics.groups import flow_groups
 from fullpipe.metrics.view import Row, View
 from fullpipe.recording.recording import Recording
@@ -22,7 +25,7 @@ def summarise(recording: Recording) -> dict[str, Any]:
 
 
 def summary_of(view: View) -> dict[str, Any]:
-    """Engine, seed, scenario, `health`, and the metrics of this view
+    """Engine, seed, scenario, `health`, `settling`, and the metrics of this view
     (docs/reference/metrics.md).
 
     They are those of the run, `flows`, `groups` (one an entry of the scenario's flows), `path` (the
@@ -36,6 +39,7 @@ def summary_of(view: View) -> dict[str, Any]:
         "seed": recording.metadata.get("seed"),
         "scenario": view.plan.get("name"),
         "health": {"problems": recording.problems},
+        "settling": view.settling,
         "interrupted": bool(recording.metadata.get("interrupted")),
         "failure": recording.metadata.get("failure"),
         **nested("run", view.run_metrics),
@@ -46,6 +50,7 @@ def summary_of(view: View) -> dict[str, Any]:
             }
             for flow, metrics in enumerate(view.flow_metrics)
         ],
+        "completion": _completion(view),
         "groups": [
             {
                 "group": group.name,
@@ -87,6 +92,31 @@ def nested(table: str, metrics: Row) -> dict[str, Any]:
         else:
             found[name] = value if value is None or unit not in _COUNTED else int(value)
     return found
+
+
+def _completion(view: View) -> dict[str, Any] | None:
+    """Of the flows that have an end: how many there are and how many had not reached it when the
+    run ended (`censored`), their goodput over their own time, and completion times, in which a
+    censored flow counts with the time that it had taken by then. None where there are none."""
+    planned = view.plan.get("flows", [])
+    if len(planned) != len(view.flow_metrics):
+        return None
+    finite_flows = [
+        (metrics["completion_s"], view.end_s - metrics["start_s"], metrics["goodput_bps"])
+        for flow, metrics in zip(planned, view.flow_metrics, strict=True)
+        if flow.get("amount_bytes") is not None and metrics["start_s"] < view.end_s
+    ]
+    if not finite_flows:
+        return None
+    times = np.array([left if math.isnan(time) else time for time, left, _ in finite_flows])
+    rates = spread(np.array([rate for *_, rate in finite_flows]), ("mean", "p5", "p50", "p95"))
+    return {
+        "flows": len(finite_flows),
+        "censored": sum(math.isnan(time) for time, *_ in finite_flows),
+        "is_all": len(finite_flows) == len(planned),
+        "goodput_bps": rates,
+        "completion_s": spread(times, ("mean", "p50", "p95", "max")),
+    }
 
 
 def _applications(view: View) -> dict[str, list[dict[str, Any]]]:

@@ -18,6 +18,7 @@ from fullpipe.base.columns import as_numpy
 from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.columns import Lazy
 from fullpipe.metrics.samples import samples_of
+from fullpipe.metrics.settling import settled_summary
 from fullpipe.plan.bottleneck import Bottleneck, bottleneck, bottleneck_of, data_directions
 from fullpipe.plan.facts import Facts, LinkQueue, facts_of, link_queues
 from fullpipe.recording.recording import Recording
@@ -66,6 +67,11 @@ class View:
     def flow_metrics(self) -> list[Row]:
         """Metrics of each flow."""
         return [_row("flow", values) for values in self._measured.flows()]
+
+    @cached_property
+    def settling(self) -> dict[str, Any]:
+        """Whether the run had settled within the window (`settling.settled_summary`)."""
+        return settled_summary(*self._measured.settling(), self.end_s - self.start_s)
 
     def group_metrics(self, members: Sequence[int]) -> Row:
         """Metrics of some flows together."""

@@ -28,12 +28,14 @@ class Capacity(NamedTuple):
 
 class Bottleneck(NamedTuple):
     """The queue that data of one direction goes through. `rate_bps`: at the start, the mean of a
-    trace; None where it is not limited, or not known; `qdisc`: as the plan has it."""
+    trace; None where it is not limited, or not known; `qdisc`: as the plan has it; `policed_bps`:
+    of a policer before it."""
 
     queue: str
     rate_bps: float | None
     qdisc: Mapping[str, Any]
     capacity: Capacity
+    policed_bps: float | None = None
 
 
 def queue_name(link: str, direction: str) -> str:
@@ -54,6 +56,12 @@ def link_capacity(link: Mapping[str, Any], direction: Direction) -> Capacity:
     return _capacity(_wire(link, direction))
 
 
+def policed_bps(link: Mapping[str, Any], direction: Direction) -> float | None:
+    """What a policer of a plan's link lets through in one direction; None without one."""
+    policer = (_wire(link, direction).get("impairments") or {}).get("policer")
+    return float(policer["rate_bps"]) if policer else None
+
+
 def bottleneck(plan: Mapping[str, Any]) -> str:
     """The link that a plan's `path` is about: the slowest of the row, of equals the first."""
     slowest = _slowest(plan, "forward")
@@ -72,7 +80,9 @@ def bottleneck_of(plan: Mapping[str, Any], direction: Direction) -> Bottleneck:
     else:
         wire, name = _wire(slowest, direction), str(slowest["name"])
     rate_bps = float(wire["rate_bps"]) if wire["rate_bps"] else None
-    return Bottleneck(queue_name(name, direction), rate_bps, wire["qdisc"], _capacity(wire))
+    policed = None if slowest is None else policed_bps(slowest, direction)
+    queue = queue_name(name, direction)
+    return Bottleneck(queue, rate_bps, wire["qdisc"], _capacity(wire), policed)
 
 
 def data_directions(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> list[Direction]:
@@ -112,10 +122,14 @@ def _capacity(wire: Mapping[str, Any]) -> Capacity:
 
 
 def _slowest(plan: Mapping[str, Any], direction: Direction) -> Mapping[str, Any] | None:
-    """The slowest link of a plan's row in one direction, of equals the first."""
+    """The slowest link of a plan's row in one direction, of equals the first; a policer makes its
+    link as slow as itself."""
     place, slowest, least_bps = DIRECTIONS.index(direction), None, math.inf
     for link in plan.get("links", []):
         rate_bps = link_rates_bps(link)[place]
-        if rate_bps and rate_bps < least_bps:
+        if not rate_bps:
+            continue
+        rate_bps = min(rate_bps, policed_bps(link, direction) or math.inf)
+        if rate_bps < least_bps:
             slowest, least_bps = link, rate_bps
     return slowest

@@ -17,6 +17,7 @@ from fullpipe.plan.bottleneck import (
     link_capacity,
     link_rates_bps,
     main_queue,
+    policed_bps,
     queue_name,
 )
 
@@ -29,10 +30,12 @@ _LIMITS = ("amount_bytes", "app_rate_bps")
 
 
 class Queue(NamedTuple):
-    """A queue that is measured: its name in `queue_samples`, and what its link can carry."""
+    """A queue that is measured: its name in `queue_samples`, what its link can carry, and what a
+    policer before it lets through (None: without one)."""
 
     name: str
     capacity: Capacity
+    policed_bps: float | None = None
 
 
 class Facts(NamedTuple):
@@ -56,7 +59,7 @@ def facts_of(plan: Mapping[str, Any], directions: Sequence[str], warmup_ns: int)
     return Facts(
         warmup_ns / 1e9, plan.get("duration_ns", 0) / 1e9 or math.inf,
         plan.get("sample_interval_ns", 0) / 1e9, rtt_ns / 1e9, equal_demand(plan, directions),
-        (Queue(main.queue, main.capacity),),
+        (Queue(main.queue, main.capacity, main.policed_bps),),
     )  # fmt: skip
 
 
@@ -76,7 +79,7 @@ def link_queues(plan: Mapping[str, Any]) -> list[LinkQueue]:
         for direction, rate_bps in zip(DIRECTIONS, link_rates_bps(link), strict=True):
             if rate_bps or link["medium"].get("kind", "wire") != "wire":
                 name = queue_name(link["name"], direction)
-                queue = Queue(name, link_capacity(link, direction))
+                queue = Queue(name, link_capacity(link, direction), policed_bps(link, direction))
                 found.append(LinkQueue(link["name"], direction, rate_bps, queue))
     return found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,10 +15,16 @@ import numpy as np
 from fullpipe.metrics.harm import harm
 
 #: What one run's summary (`metrics.summarise`) is compared by: name, unit, digits, value.
+#: Completion comes first: of flows with an end goodput over the run says how long it lasted.
 _METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] = [
-    ("goodput", "Mbit/s", 2, lambda s: _mega(s["goodput_bps"])),
+    ("completion time", "s", 2, lambda s: _of_completion(s, "mean")),
+    ("completion time p50", "s", 2, lambda s: _of_completion(s, "p50", least=2)),
+    ("completion time p95", "s", 2, lambda s: _of_completion(s, "p95", least=2)),
+    ("goodput", "Mbit/s", 2, lambda s: _goodput_mbps(s)),
     ("utilisation", "%", 2, lambda s: _percent(s["path"]["utilisation"])),
+    ("queueing delay p50", "ms", 1, lambda s: s["path"]["queue_delay_ms"]["p50"]),
     ("queueing delay p50", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p50"]),
+    ("queueing delay p95", "ms", 1, lambda s: s["path"]["queue_delay_ms"]["p95"]),
     ("queueing delay p95", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p95"]),
     ("ping p50", "ms", 1, lambda s: s["ping_ms"]["p50"]),
     ("ping p95", "ms", 1, lambda s: s["ping_ms"]["p95"]),
@@ -33,6 +39,10 @@ _HARMS: list[tuple[str, Literal["more", "less"], Callable[[dict[str, Any]], floa
     ("ping p95", "less", lambda s: s["ping_ms"]["p95"]),
     ("retransmissions", "less", lambda s: _others(s)["retransmit_ratio"]),
 ]
+#: The smallest difference that is worth noticing: of the mean of the first group, and of ratios.
+LEAST_RELATIVE, LEAST_RATIO = 0.05, 0.02
+#: Metrics that are ratios: name -> what 1 is in its unit.
+_RATIOS = {"utilisation": 100.0, "loss": 100.0, "Jain index": 1.0}
 #: Of the bootstrap: the same runs give the same interval.
 BOOTSTRAP_SEED = 1
 #: Fewer runs have no interval, and a page of them does not wait for the libraries of statistics.
@@ -64,14 +74,30 @@ class Test:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """How much larger a group's mean is than that of the first: with its 95 % interval (Welch),
+    which is None below two runs of each, and where both are constant. `is_noticeable`: whether all
+    of the interval lies beyond `least`; None where it lies on both sides of that."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    least: float
+    is_noticeable: bool | None
+
+
+@dataclass(frozen=True)
 class Row:
-    """One metric over all groups; the test is None for a single group."""
+    """One metric over all groups; the test is None for a single group. `differences`: of each group
+    but the first from that. `censored`: group -> runs with a flow that had not ended."""
 
     metric: str
     unit: str
     digits: int
     cells: dict[str, Cell]
     test: Test | None
+    differences: dict[str, Difference]
+    censored: dict[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The row as JSON values."""
@@ -84,6 +110,10 @@ def compare_runs(summaries: Mapping[str, Sequence[dict[str, Any]]]) -> list[Row]
     for name, unit, digits, value in _METRICS:
         found = {label: [value(run) for run in runs] for label, runs in summaries.items()}
         row = compare_values(name, unit, digits, found)
+        if row is not None and name.startswith("completion"):
+            row = replace(
+                row, censored={label: _censored(runs) for label, runs in summaries.items()}
+            )
         if row is not None:
             rows.append(row)
     return rows
@@ -100,7 +130,8 @@ def compare_values(
     if any(not column or len(column) < len(values[label]) for label, column in known.items()):
         return None
     cells = {label: _cell(column) for label, column in known.items()}
-    return Row(metric, unit, digits, cells, _test(known) if len(known) > 1 else None)
+    test = _test(known) if len(known) > 1 else None
+    return Row(metric, unit, digits, cells, test, _differences(metric, known))
 
 
 def compare_shares(summaries: Sequence[dict[str, Any]]) -> list[Row]:
@@ -118,7 +149,7 @@ def compare_shares(summaries: Sequence[dict[str, Any]]) -> list[Row]:
             known = [share for share in mine if share is not None]
             values.setdefault(label, []).append(sum(known) if len(known) == len(mine) else None)
     row = compare_values("share of goodput", "", 3, values) if len(values) > 1 else None
-    return [replace(row, test=None)] if row is not None else []
+    return [replace(row, test=None, differences={})] if row is not None else []
 
 
 def compare_harm(
@@ -163,6 +194,30 @@ def _cell(values: list[float]) -> Cell:
     return Cell(len(values), around.estimate, around.low, around.high, around.method, values)
 
 
+def _differences(metric: str, groups: Mapping[str, list[float]]) -> dict[str, Difference]:
+    (_, first), *others = groups.items()
+    least = LEAST_RELATIVE * abs(float(np.mean(first)))
+    if metric in _RATIOS:
+        least = LEAST_RATIO * _RATIOS[metric]
+    return {label: _difference(first, column, least) for label, column in others}
+
+
+def _difference(first: list[float], other: list[float], least: float) -> Difference:
+    mean = float(np.mean(other) - np.mean(first))
+    if min(len(first), len(other)) < 2:
+        return Difference(mean, None, None, least, None)
+    from fullpipe.statistics.intervals import welch_interval
+
+    found = welch_interval(first, other)
+    low, high = found or (mean, mean)
+    is_noticeable = None
+    if min(abs(low), abs(high)) >= least and low * high > 0:
+        is_noticeable = True
+    elif max(abs(low), abs(high)) < least or low == high == 0:
+        is_noticeable = False
+    return Difference(mean, low if found else None, high if found else None, least, is_noticeable)
+
+
 def _test(groups: Mapping[str, list[float]]) -> Test:
     name = "Welch's t-test" if len(groups) == 2 else "Welch's ANOVA"
     if any(len(column) < 2 for column in groups.values()):
@@ -181,6 +236,27 @@ def _test(groups: Mapping[str, list[float]]) -> Test:
     return Test(
         name, welch.p_value if welch else None, kruskal.p_value if kruskal else None, missing
     )
+
+
+def _of_completion(summary: dict[str, Any], part: str, least: int = 1) -> float | None:
+    """A statistic of the completion times of flows with an end, of so many at least."""
+    found = summary["completion"]
+    if found is None or found["flows"] < least:
+        return None
+    value: float | None = found["completion_s"][part]
+    return value
+
+
+def _censored(runs: Sequence[dict[str, Any]]) -> int:
+    """Runs in which a flow with an end had not reached it."""
+    return sum(bool(run["completion"] and run["completion"]["censored"]) for run in runs)
+
+
+def _goodput_mbps(summary: dict[str, Any]) -> float | None:
+    """Of all flows over the window; where all have an end, the mean of each over its own time."""
+    found = summary["completion"]
+    is_own = found is not None and found["is_all"]
+    return _mega(found["goodput_bps"]["mean"] if is_own else summary["goodput_bps"])
 
 
 def _percent(ratio: float | None) -> float | None:

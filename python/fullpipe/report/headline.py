@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fullpipe.agreement.expected import sentence
+from fullpipe.metrics.settling import sentence as settled
 from fullpipe.plots import style
 from fullpipe.report.comparison import Cell, compare_runs, compare_shares
 from fullpipe.report.runs import Group
@@ -45,7 +46,8 @@ class Share:
 class Headline:
     """The figures of a group; `mark` says how many runs are not to be trusted. Shares are by
     direction, and empty where one congestion control ran. `error`: how far the simulator may be
-    from a kernel; empty for other engines, and where the scenario is not known."""
+    from a kernel; empty for other engines, and where the scenario is not known. `settling`: whether
+    the runs had settled."""
 
     label: str
     count: str
@@ -53,6 +55,7 @@ class Headline:
     figures: list[Figure]
     shares: list[Share]
     error: str
+    settling: str
 
 
 def headline(group: Group) -> Headline:
@@ -69,7 +72,8 @@ def headline(group: Group) -> Headline:
         for row in compare_shares(summaries)
         for name, cell in row.cells.items()
     ]
-    return Headline(group.label, group.count, group.mark, figures, shares, _error(group))
+    settling = settled([summary["settling"] for summary in summaries])
+    return Headline(group.label, group.count, group.mark, figures, shares, _error(group), settling)
 
 
 def _error(group: Group) -> str:

@@ -1,4 +1,4 @@
-"""Student's interval of a mean over runs, and Wilson's of a share."""
+"""Student's interval of a mean over runs, Welch's of a difference, and Wilson's of a share."""
 
 from __future__ import annotations
 
@@ -26,6 +26,28 @@ def half_widths(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         t.ppf(0.975, runs - 1) * values.std(axis=0, ddof=1) / math.sqrt(runs)
     )
     return found
+
+
+def welch_interval(first: npt.ArrayLike, other: npt.ArrayLike) -> tuple[float, float] | None:
+    """The 95 % interval of how much larger the mean of `other` is, for unequal variances; None
+    below two runs of each, and where neither varies.
+
+    Source: B. L. Welch, "The generalization of Student's problem", Biometrika 34 (1947)."""
+    from scipy.stats import t
+
+    one, two = np.asarray(first, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    if min(one.size, two.size) < 2:
+        return None
+    parts = [float(runs.var(ddof=1)) / runs.size for runs in (one, two)]
+    variance = sum(parts)
+    if not variance:
+        return None
+    freedom = variance**2 / sum(
+        part**2 / (runs.size - 1) for part, runs in zip(parts, (one, two), strict=True)
+    )
+    half = float(t.ppf(0.975, freedom)) * math.sqrt(variance)
+    mean = float(two.mean() - one.mean())
+    return mean - half, mean + half
 
 
 def wilson(met: int, count: int) -> tuple[float, float]:

@@ -1,0 +1,329 @@
+//! Whether a run had settled within its window: a mean over time says something only then.
+//!
+//! Each metric that is a mean over time is cut into six batches of equal length. A straight line is
+//! fitted to their means, and Student's t-test says whether it rises or falls. Batches much longer
+//! than what correlates within a series are nearly independent, so few large ones need no model of the
+//! correlation: C. Alexopoulos, A. Seila, "Output Data Analysis", Handbook of Simulation (1998),
+//! section 7.4; B. Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations
+//! Research 30(3), 1982. Several metrics of one run are tested at a level divided by their number
+//! (Bonferroni). docs/evidence/settling.md has the measured rates of false alarms and hits.
+
+use crate::facts::Facts;
+use crate::samples::{QueueSamples, Samples};
+use crate::window::Window;
+
+const BATCHES: usize = 6;
+const EDGES: usize = BATCHES + 1;
+/// Probability of a false alarm in a run whose batches are independent.
+const LEVEL: f64 = 0.02;
+/// BBR's longest cycle is 10 s, and flows that share a queue need some hundred RTTs, as long as they
+/// are in it, for one turn.
+const LEAST_WINDOW_S: f64 = 20.0;
+const LEAST_WINDOW_RTTS: f64 = 100.0;
+const LEAST_SAMPLES_OF_A_BATCH: f64 = 5.0;
+/// Changes over the window that are not worth an alarm: of shares, and relative to the mean.
+const LEAST_CHANGE_OF_SHARE: f64 = 0.05;
+const LEAST_RELATIVE_CHANGE: f64 = 0.1;
+const PACKET_BYTES: f64 = 1514.0;
+/// Of the payload of a window, what a flow delivers whose coming or going counts.
+const LEAST_SAY: f64 = 0.05;
+/// Of more flows of one algorithm their shares are not tested one by one.
+const MAX_FLOWS: usize = 8;
+
+/// What a run's window tells of its settling.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settling {
+    /// The window has too few RTTs, seconds or samples to tell: it takes so many s.
+    TooShort(f64),
+    /// Flows join or a link changes within the window: means over it are of no steady state.
+    Changing,
+    /// These metrics rise or fall; empty: no drift was seen.
+    Tested(Vec<Drift>),
+}
+
+/// A metric that rises or falls through the window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drift {
+    /// What it is of.
+    pub quantity: Quantity,
+    /// Over the window.
+    pub mean: f64,
+    /// Of the fitted line.
+    pub slope_per_s: f64,
+    /// Probability of such a slope by chance in a run that had settled, times the number of tests.
+    pub p_value: f64,
+}
+
+/// A metric that is a mean over time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Share of a direction's payload: of a congestion control, or of a flow.
+    Share(String),
+    /// Payload of all flows, in bit/s.
+    Goodput,
+    /// What waits at the bottleneck, in bytes.
+    Backlog,
+}
+
+impl Settling {
+    /// In a word or by names, as a store has it: `too short`, `changing`, empty, or such as `share of
+    /// cubic, backlog`.
+    pub fn names(&self) -> String {
+        match self {
+            Self::TooShort(_) => "too short".to_owned(),
+            Self::Changing => "changing".to_owned(),
+            Self::Tested(drifts) => {
+                let names: Vec<String> = drifts.iter().map(|one| one.quantity.name()).collect();
+                names.join(", ")
+            }
+        }
+    }
+}
+
+impl Quantity {
+    /// Such as `share of cubic`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Share(of) => format!("share of {of}"),
+            Self::Goodput => "goodput".to_owned(),
+            Self::Backlog => "backlog".to_owned(),
+        }
+    }
+}
+
+/// Tests a run. `delivered`: bytes of each flow within the window; `rtt_s`: the mean of their RTTs.
+pub(crate) fn settling(
+    samples: &Samples,
+    facts: &Facts,
+    window: &Window,
+    delivered: &[f64],
+    rtt_s: f64,
+) -> Settling {
+    let length_s = window.length_s();
+    // `max` ignores NaN: an RTT that is not known.
+    let least_s = LEAST_WINDOW_S.max(LEAST_WINDOW_RTTS * rtt_s.max(facts.rtt_s));
+    let samples_of_a_batch = length_s / BATCHES as f64 / facts.sample_interval_s;
+    let is_short = length_s < least_s - 1e-9 || samples_of_a_batch < LEAST_SAMPLES_OF_A_BATCH;
+    if is_short || !facts.sample_interval_s.is_normal() {
+        return Settling::TooShort(least_s);
+    }
+    if is_changing(samples, facts, window, delivered) {
+        return Settling::Changing;
+    }
+    let batches = Batches::of(window);
+    let mut tested = of_flows(samples, &batches);
+    if let Some(queue) = samples.queues.first() {
+        tested.extend(backlog(queue, &batches).map(|means| (Quantity::Backlog, means)));
+    }
+    let count = tested.len() as f64;
+    let drifts = tested.into_iter().filter_map(|(quantity, means)| {
+        let (mean, slope, p_value) = trend(&means)?;
+        let p_value = p_value * count;
+        let is_drift = p_value < LEVEL && matters(&quantity, mean, slope * BATCHES as f64);
+        is_drift.then(|| Drift {
+            quantity,
+            mean,
+            slope_per_s: slope / batches.length_s,
+            p_value,
+        })
+    });
+    Settling::Tested(drifts.collect())
+}
+
+/// Rates that change within the window, or flows that join or leave in it and have a say: short ones
+/// come and go as a steady load.
+fn is_changing(samples: &Samples, facts: &Facts, window: &Window, delivered: &[f64]) -> bool {
+    let changes =
+        |queue: &crate::QueueFacts| queue.capacity.changes_in(window.start_s, window.end_s);
+    let all: f64 = delivered.iter().sum();
+    let table = &samples.flows;
+    let moves = |flow: usize| {
+        let (begin_s, end_s) = (table.start_us[flow] / 1e6, table.completion_us[flow] / 1e6);
+        let joins = begin_s > window.start_s;
+        // NaN: it did not finish.
+        let leaves = end_s < window.end_s;
+        joins != leaves && delivered[flow] >= LEAST_SAY * all && delivered[flow] > 0.0
+    };
+    facts.queues.iter().any(changes) || (0..table.flow.len()).any(moves)
+}
+
+/// Times between which batches lie.
+struct Batches {
+    edges_s: [f64; EDGES],
+    length_s: f64,
+    late_s: f64,
+}
+
+impl Batches {
+    fn of(window: &Window) -> Self {
+        let length_s = window.length_s() / BATCHES as f64;
+        Self {
+            edges_s: std::array::from_fn(|edge| window.start_s + edge as f64 * length_s),
+            length_s,
+            late_s: window.late_s,
+        }
+    }
+
+    /// The batch that has a sample; it ends an interval.
+    fn with(&self, t_us: f64) -> Option<usize> {
+        let seconds = t_us / 1e6 - self.late_s;
+        let after = self
+            .edges_s
+            .iter()
+            .filter(|&&edge_s| edge_s < seconds)
+            .count();
+        (1..EDGES).contains(&after).then(|| after - 1)
+    }
+}
+
+/// Means of shares and of goodput, of the flows that last through the window.
+fn of_flows(samples: &Samples, batches: &Batches) -> Vec<(Quantity, [f64; BATCHES])> {
+    let table = &samples.flows;
+    let mut at_edges = vec![[0.0; EDGES]; table.flow.len()];
+    let sampled = &samples.flow_samples;
+    for (index, &flow) in sampled.flow_id.iter().enumerate() {
+        let Some(edges) = at_edges.get_mut(flow) else {
+            continue;
+        };
+        let seconds = sampled.t_us[index] / 1e6 - batches.late_s;
+        for (edge_s, bytes) in batches.edges_s.iter().zip(edges) {
+            if seconds <= *edge_s {
+                *bytes = sampled.counters[index][0];
+            }
+        }
+    }
+    let lasts = |&flow: &usize| {
+        let end_s = batches.edges_s[BATCHES];
+        let completion_us = table.completion_us[flow];
+        let is_there = completion_us.is_nan() || completion_us / 1e6 >= end_s;
+        is_there && table.start_us[flow] / 1e6 <= batches.edges_s[0]
+    };
+    let lasting: Vec<usize> = (0..table.flow.len()).filter(lasts).collect();
+    let delivered = |flows: &[usize]| -> [f64; BATCHES] {
+        std::array::from_fn(|batch| {
+            let grown = flows
+                .iter()
+                .map(|&flow| at_edges[flow][batch + 1] - at_edges[flow][batch]);
+            grown.sum()
+        })
+    };
+    let mut found = Vec::new();
+    let has_two = lasting
+        .iter()
+        .any(|&flow| table.direction[flow] != table.direction[lasting[0]]);
+    for direction in ["up", "down"] {
+        let is_of = |flow: &&usize| table.direction[**flow] == direction;
+        let members: Vec<usize> = lasting.iter().filter(is_of).copied().collect();
+        let all = delivered(&members);
+        if all.iter().any(|&bytes| bytes <= 0.0) {
+            continue;
+        }
+        let mut parts: Vec<(&str, Vec<usize>)> = Vec::new();
+        for &flow in &members {
+            let cc: &str = &table.cc[flow];
+            match parts.iter_mut().find(|(name, _)| *name == cc) {
+                Some((_, flows)) => flows.push(flow),
+                None => parts.push((cc, vec![flow])),
+            }
+        }
+        if parts.len() == 1 && members.len() <= MAX_FLOWS {
+            parts = members
+                .iter()
+                .map(|&flow| (&*table.flow[flow], vec![flow]))
+                .collect();
+        }
+        // The shares of two sum to 1: one test is of both.
+        let tests = if parts.len() < 3 {
+            parts.len() - 1
+        } else {
+            parts.len()
+        };
+        for (name, flows) in parts.iter().take(tests) {
+            let mine = delivered(flows);
+            let shares = std::array::from_fn(|batch| mine[batch] / all[batch]);
+            let label = match has_two {
+                true => format!("{name}, {direction}"),
+                false => (*name).to_owned(),
+            };
+            found.push((Quantity::Share(label), shares));
+        }
+    }
+    if !lasting.is_empty() {
+        let bytes = delivered(&lasting);
+        let rates = bytes.map(|bytes| 8.0 * bytes / batches.length_s);
+        found.push((Quantity::Goodput, rates));
+    }
+    found
+}
+
+fn backlog(queue: &QueueSamples, batches: &Batches) -> Option<[f64; BATCHES]> {
+    let (mut sums, mut counts) = ([0.0; BATCHES], [0.0; BATCHES]);
+    for (&t_us, &bytes) in queue.t_us.iter().zip(&queue.queue_bytes) {
+        if let Some(batch) = batches.with(t_us) {
+            sums[batch] += bytes;
+            counts[batch] += 1.0;
+        }
+    }
+    let is_whole = counts.iter().all(|&count| count > 0.0);
+    is_whole.then(|| std::array::from_fn(|batch| sums[batch] / counts[batch]))
+}
+
+/// Mean, slope a batch, and the two-sided probability of such a slope by chance. None where all means
+/// are equal.
+fn trend(means: &[f64; BATCHES]) -> Option<(f64, f64, f64)> {
+    let count = BATCHES as f64;
+    let mean = means.iter().sum::<f64>() / count;
+    let place = |batch: usize| batch as f64 - (count - 1.0) / 2.0;
+    let squares: f64 = (0..BATCHES).map(|batch| place(batch).powi(2)).sum();
+    let products = means.iter().enumerate();
+    let slope = products.map(|(batch, one)| place(batch) * one).sum::<f64>() / squares;
+    let errors = means.iter().enumerate();
+    let errors = errors.map(|(batch, one)| (one - mean - slope * place(batch)).powi(2));
+    let error = (errors.sum::<f64>() / (count - 2.0) / squares).sqrt();
+    (slope != 0.0).then(|| (mean, slope, student_of_four(slope.abs() / error)))
+}
+
+/// Probability that Student's t with four degrees of freedom lies beyond +-t.
+///
+/// Source: M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 26.7.4.
+fn student_of_four(t: f64) -> f64 {
+    if t.is_infinite() {
+        return 0.0;
+    }
+    let cos2 = 4.0 / (4.0 + t * t);
+    1.0 - (1.0 - cos2).sqrt() * (1.0 + cos2 / 2.0)
+}
+
+fn matters(quantity: &Quantity, mean: f64, change: f64) -> bool {
+    let least = match quantity {
+        Quantity::Share(_) => LEAST_CHANGE_OF_SHARE,
+        Quantity::Goodput => LEAST_RELATIVE_CHANGE * mean,
+        Quantity::Backlog => PACKET_BYTES.max(LEAST_RELATIVE_CHANGE * mean),
+    };
+    change.abs() >= least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn students_t_has_the_quantiles_of_its_table() {
+        // Two-sided 10 %, 5 %, 1 % and 0.1 % points for four degrees of freedom.
+        for (t, p) in [(2.132, 0.1), (2.776, 0.05), (4.604, 0.01), (8.610, 0.001)] {
+            assert!((student_of_four(t) / p - 1.0).abs() < 2e-3, "{t}");
+        }
+        assert_eq!(student_of_four(0.0), 1.0);
+        assert_eq!(student_of_four(f64::INFINITY), 0.0);
+    }
+
+    #[test]
+    fn a_slope_is_that_of_least_squares() {
+        // By hand: mean 3.5, slope 1 a batch but for the last, which is 1 too high.
+        let (mean, slope, p_value) = trend(&[1.0, 2.0, 3.0, 4.0, 5.0, 7.0]).expect("a slope");
+        assert!((mean - 22.0 / 6.0).abs() < 1e-12);
+        assert!((slope - (17.5 + 2.5) / 17.5).abs() < 1e-12);
+        assert!(p_value < 0.001);
+        assert_eq!(trend(&[2.0; 6]), None);
+    }
+}
