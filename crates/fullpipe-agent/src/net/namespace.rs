@@ -77,6 +77,10 @@ impl Node {
             // A kernel without IPv6 has nothing to switch off.
             let _ = fs::write(path, "1");
         }
+        // A socket draws another hash for its packets at each timeout (sk_rethink_txhash()). The hash survives
+        // veth, so that a router's fair queue would take them for another flow; a router on a wire hashes
+        // headers. Kernels before 5.18 have no such switch.
+        let _ = fs::write("/proc/sys/net/core/txrehash", "0");
         Ok(Self {
             name,
             namespace,
@@ -95,5 +99,22 @@ impl Node {
     pub(crate) fn set(&self, key: &str, value: &str) -> Result<(), String> {
         fs::write(format!("/proc/sys/net/ipv4/{key}"), value)
             .map_err(|error| format!("{}: net.ipv4.{key} = {value}: {error}", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_a_node_keeps_its_hash_when_a_timer_expires() {
+        let other_thread = std::thread::spawn(|| {
+            // Without the rights of root there is nothing to look at.
+            let node = Node::create("a node".to_owned()).ok()?;
+            node.enter().ok()?;
+            fs::read_to_string("/proc/sys/net/core/txrehash").ok()
+        });
+        let set = other_thread.join().expect("no panic");
+        assert_eq!(set.as_deref().unwrap_or("0").trim(), "0");
     }
 }
