@@ -105,6 +105,28 @@ def test_a_row_in_the_machine_has_the_rates_delays_and_damage_of_its_links() -> 
 
 
 @pytest.mark.vm
+def test_no_small_packet_passes_an_outage_in_the_machine_and_none_waits_beyond_its_end() -> None:
+    plan = plan_of(
+        {"rate": "2mbit", "delay": "20ms", "outage": [["1s", "1s"]]},
+        duration="3s",
+        probe=[{"interval": "100ms"}],
+        flow=[{"cc": "cubic", "start": "2500ms", "amount": "20KB"}],
+    )
+    told = []
+    for name in ("sim", "vm"):
+        result = engine(name).run(plan, lambda _done: True, {})
+        assert result.failure is None
+        pings = result.tables["ping_samples"].to_pydict()
+        sent = zip(pings["t_us"], pings["rtt_us"], strict=True)
+        told.append([(at + rtt) / 1e3 for at, rtt in sent if 0.95e6 < at < 2.2e6 and rtt])
+    simulated, kernels = told
+    # Those of the outage pass the forward direction at 2 s, and the reverse one, whose outage has
+    # ended too.
+    assert min(kernels) == pytest.approx(2040, abs=1)
+    assert kernels == pytest.approx(simulated, abs=5)
+
+
+@pytest.mark.vm
 def test_pages_and_streams_pass_their_links_in_the_machine_as_in_the_simulator() -> None:
     both = {"rate": "20mbit", "buffer": "100KB"}
     narrow = {"rate": "5mbit", "buffer": "100KB"}

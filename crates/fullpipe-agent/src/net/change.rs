@@ -1,9 +1,10 @@
 //! Changes of rate and delay while a run lasts: a list of times and netlink requests. This module must
 //! not know a clock.
 
+use super::filler;
 use super::major;
 use super::namespace::Node;
-use super::qdisc::{self, handle, Spec};
+use super::qdisc::{self, handle, Shape, Spec};
 
 /// A change of a qdisc at a time of the run.
 #[derive(Clone, Debug)]
@@ -17,8 +18,8 @@ pub(crate) struct Change {
 /// What changes.
 #[derive(Clone, Debug)]
 pub(super) enum What {
-    /// The rate of htb's class.
-    Rate(u64),
+    /// That of htb's class.
+    Shape(Shape),
     /// The delay line: its parent and new parameters.
     Delay(u32, Spec),
 }
@@ -28,7 +29,13 @@ impl Change {
     pub(crate) fn apply(&self, nodes: &mut [Node]) -> Result<(), String> {
         let node = &mut nodes[self.node];
         match &self.what {
-            What::Rate(rate_bps) => qdisc::put_htb_class(node, self.port_index, *rate_bps, false),
+            What::Shape(shape) => {
+                qdisc::put_htb_class(node, self.port_index, *shape, false)?;
+                match shape {
+                    Shape::Outage(_) => filler::send(node, self.port_index),
+                    Shape::Rate(_) => Ok(()),
+                }
+            }
             What::Delay(parent, spec) => {
                 qdisc::change(node, self.port_index, *parent, handle(major::DELAY), spec)
             }

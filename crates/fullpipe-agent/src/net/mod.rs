@@ -2,6 +2,7 @@
 
 mod change;
 mod dumbbell;
+mod filler;
 mod groups;
 mod link;
 mod major;

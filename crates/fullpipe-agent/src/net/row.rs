@@ -20,14 +20,13 @@ use super::change::{Change, What};
 use super::groups::Groups;
 use super::link::{self, Metrics, Port};
 use super::major;
-use super::qdisc::{self, inside, Netem, ROOT};
+use super::qdisc::{self, inside, Netem, Shape, ROOT};
 use super::topology::{router, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
 
-/// Bits of a full packet, for outages.
-const PACKET_BITS: u64 = 1514 * 8;
-const NS_PER_S: u64 = 1_000_000_000;
-/// htb's least rate, in bit/s.
-const LEAST_BPS: u64 = 8;
+/// The most that htb lets a class owe (`mbuffer`): in a longer outage a packet passes now and then.
+const LONGEST_DEBT_NS: u64 = 60_000_000_000;
+/// How long before the end of an outage the next rate is set.
+const OUTAGE_LEAD_NS: u64 = 10_000_000;
 
 /// Ports of one link: those of its two routers, and of the node between them.
 struct Hop {
@@ -146,14 +145,12 @@ impl Topology {
         });
         let rate = wire.rate_bps.map(|rate_bps| (rate_bps, &wire.qdisc));
         self.impaired_bottleneck((node, port, direction), loss, rate)?;
-        for (index, &(at_ns, rate_bps)) in wire.rate_steps.iter().enumerate() {
-            let next_ns = wire.rate_steps.get(index + 1).map(|step| step.0);
-            let until_ns = next_ns.unwrap_or(plan.duration_ns).max(at_ns + 1);
+        for (at_ns, shape) in shapes(&wire.rate_steps, plan.duration_ns) {
             self.changes.push(Change {
                 at_ns,
                 node,
                 port_index: port.index,
-                what: What::Rate(carried(rate_bps, until_ns - at_ns)),
+                what: What::Shape(shape),
             });
         }
         match hop.delays {
@@ -208,13 +205,26 @@ impl Topology {
     }
 }
 
-/// htb has no rate of 0. During an outage it has the rate at which one packet lasts as long as the
-/// outage: that packet passes, and those behind it wait until the end.
-fn carried(rate_bps: u64, length_ns: u64) -> u64 {
-    match rate_bps {
-        0 => (PACKET_BITS * NS_PER_S / length_ns).max(LEAST_BPS),
-        _ => rate_bps,
+/// The shapes of a direction's rate and their times. The rate behind an outage is set before its end: what
+/// the outage's packet owes stays owed until then, while a change that came too late would let another
+/// packet of the outage pass.
+fn shapes(rate_steps: &[(u64, u64)], duration_ns: u64) -> Vec<(u64, Shape)> {
+    let mut shapes = Vec::new();
+    let mut lead_ns = 0;
+    for (index, &(at_ns, rate_bps)) in rate_steps.iter().enumerate() {
+        let next_ns = rate_steps.get(index + 1).map(|step| step.0);
+        let length_ns = next_ns.unwrap_or(duration_ns).max(at_ns + 1) - at_ns;
+        let shape = match rate_bps {
+            0 => Shape::Outage(length_ns / length_ns.div_ceil(LONGEST_DEBT_NS)),
+            _ => Shape::Rate(rate_bps),
+        };
+        shapes.push((at_ns - lead_ns, shape));
+        lead_ns = match rate_bps {
+            0 => (length_ns / 2).min(OUTAGE_LEAD_NS),
+            _ => 0,
+        };
     }
+    shapes
 }
 
 /// Whether a direction needs a delaying node.
@@ -229,4 +239,29 @@ fn delays(wire: &WireDirection) -> bool {
 fn wires(link: &Link) -> Result<[&WireDirection; 2], String> {
     let wire = link.medium.wire();
     wire.ok_or_else(|| "links: a kernel's links are wires".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn an_outage_lasts_as_one_packet_and_its_end_is_told_in_advance() {
+        let steps = [(0, 8_000_000), (4 * S, 0), (7 * S, 8_000_000)];
+        let rate = Shape::Rate(8_000_000);
+        assert_eq!(
+            shapes(&steps, 12 * S),
+            [
+                (0, rate),
+                (4 * S, Shape::Outage(3 * S)),
+                (7 * S - OUTAGE_LEAD_NS, rate)
+            ]
+        );
+        // Shorter than twice the lead, longer than htb remembers, and to the end of the run.
+        let short = shapes(&[(S, 0), (S + 1000, 8000)], 2 * S);
+        assert_eq!(short[1], (S + 500, Shape::Rate(8000)));
+        assert_eq!(shapes(&[(S, 0)], 151 * S), [(S, Shape::Outage(50 * S))]);
+    }
 }

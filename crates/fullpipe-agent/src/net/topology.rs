@@ -12,12 +12,14 @@ use super::groups::{Groups, ReceiverSide, SenderSide};
 use super::link::{self, End, Metrics, Port};
 use super::major;
 use super::namespace::Node;
-use super::qdisc::{self, handle, inside, Netem, Spec, ROOT};
+use super::qdisc::{self, handle, inside, Netem, Shape, Spec, ROOT};
 
 /// Index of the first router.
 pub(super) const ROUTER: usize = 0;
 pub(super) const SENDERS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 pub(super) const RECEIVERS: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
+/// Linux's first value of tcp_rmem and of tcp_wmem.
+const LEAST_BUFFER: u64 = 4096;
 /// Networks on either side.
 pub(super) const MAX_HOSTS: usize = 1 << 15;
 
@@ -309,7 +311,8 @@ impl Topology {
             let spec = qdisc::queue(wanted, rate_bps)?;
             if !wanted.shapes() {
                 self.attach(at, port, parent, major::HTB, &qdisc::htb())?;
-                qdisc::put_htb_class(&mut self.nodes[at], port.index, rate_bps, true)?;
+                let shape = Shape::Rate(rate_bps);
+                qdisc::put_htb_class(&mut self.nodes[at], port.index, shape, true)?;
                 self.lines.push(format!(
                     "{}: class htb rate {rate_bps}bit burst 1600 cburst 1600",
                     self.nodes[at].name
@@ -419,15 +422,12 @@ pub(super) fn router(name: &str) -> Result<Node, String> {
 /// TCP of a host, in the namespace that the thread is in.
 fn configure_host(node: &Node, plan: &Plan, ecn: Option<EcnKind>) -> Result<(), String> {
     let host = &plan.host;
-    let most = |bytes: u64| bytes.clamp(131_072, i32::MAX as u64);
-    node.set(
-        "tcp_rmem",
-        &format!("4096 131072 {}", most(host.rmem_max_bytes)),
-    )?;
-    node.set(
-        "tcp_wmem",
-        &format!("4096 16384 {}", most(host.wmem_max_bytes)),
-    )?;
+    let sizes = |first: u64, most: u64| {
+        let most = most.min(i32::MAX as u64);
+        format!("{} {} {most}", LEAST_BUFFER.min(most), first.min(most))
+    };
+    node.set("tcp_rmem", &sizes(131_072, host.rmem_max_bytes))?;
+    node.set("tcp_wmem", &sizes(16_384, host.wmem_max_bytes))?;
     node.set("tcp_no_metrics_save", "1")?;
     if !plan.traffic.is_empty() {
         // The ports of a finished flow are reused at once.

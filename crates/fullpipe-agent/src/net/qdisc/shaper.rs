@@ -24,6 +24,7 @@ const HTB_VERSION: u32 = 3;
 /// What tc gives r2q and the class's quantum.
 const HTB_RATE_TO_QUANTUM: u32 = 10;
 const HTB_QUANTUM_BYTES: u32 = 1514;
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// htb that sends all packets to [`HTB_CLASS`].
 pub(crate) fn htb() -> Spec {
@@ -34,10 +35,31 @@ pub(crate) fn htb() -> Spec {
     Spec::of("htb", &options, "htb default 10".to_owned())
 }
 
-fn htb_class(rate_bps: u64) -> Spec {
-    let bytes_per_s = rate_bps / 8;
-    let rate = rate_spec(bytes_per_s);
-    let credit = ticks(u64::from(BURST_BYTES), bytes_per_s).to_ne_bytes();
+/// What htb's class lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// A rate, in bit/s.
+    Rate(u64),
+    /// One packet of any size, which lasts for so many ns. htb has no rate of 0.
+    Outage(u64),
+}
+
+/// What a packet costs during an outage, whatever its size: the most that a class can say (struct
+/// tc_ratespec, `mpu`).
+const OUTAGE_PACKET_BYTES: u16 = u16::MAX;
+/// htb keeps credit as time, so that a bucket of bytes would be one of milliseconds during an outage.
+const OUTAGE_BURST_BYTES: u32 = 1;
+
+fn htb_class(shape: Shape) -> Spec {
+    let (bytes_per_s, least_bytes, burst_bytes) = match shape {
+        Shape::Rate(rate_bps) => (rate_bps / 8, 0, BURST_BYTES),
+        Shape::Outage(length_ns) => {
+            let bytes_per_s = u64::from(OUTAGE_PACKET_BYTES) * NS_PER_S / length_ns.max(1);
+            (bytes_per_s.max(1), OUTAGE_PACKET_BYTES, OUTAGE_BURST_BYTES)
+        }
+    };
+    let rate = rate_spec(bytes_per_s, least_bytes);
+    let credit = ticks(u64::from(burst_bytes), bytes_per_s).to_ne_bytes();
     // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio
     let mut opt = [rate, rate].concat();
     opt.extend_from_slice(&credit);
@@ -48,21 +70,21 @@ fn htb_class(rate_bps: u64) -> Spec {
     options.attribute(TCA_HTB_PARMS, &opt);
     options.attribute_u64(TCA_HTB_RATE64, bytes_per_s);
     options.attribute_u64(TCA_HTB_CEIL64, bytes_per_s);
-    let line = format!("htb rate {rate_bps}bit burst {BURST_BYTES} cburst {BURST_BYTES}");
+    let rate_bps = 8 * bytes_per_s;
+    let line = format!("htb rate {rate_bps}bit burst {burst_bytes} cburst {burst_bytes}");
     Spec::of("htb", &options, line)
 }
 
-/// Adds htb's class, with this rate, or changes its rate: what is owed stays owed
-/// (htb_change_class()).
+/// Adds htb's class or changes it: what is owed stays owed (htb_change_class()).
 pub(crate) fn put_htb_class(
     node: &mut Node,
     port_index: u32,
-    rate_bps: u64,
+    shape: Shape,
     is_new: bool,
 ) -> Result<(), String> {
     let flags = if is_new { CREATE } else { CHANGE };
     let place = (port_index, handle(1), HTB_CLASS);
-    let class = htb_class(rate_bps);
+    let class = htb_class(shape);
     put(node, libc::RTM_NEWTCLASS, flags, place, &class)
 }
 
@@ -75,7 +97,7 @@ pub(crate) fn link_rate(rate_bps: u64, mtu_bytes: u32) -> Spec {
 pub(super) fn tbf(rate_bps: u64, burst_bytes: u32, limit_bytes: u32) -> Spec {
     let bytes_per_s = rate_bps / 8;
     // struct tc_tbf_qopt: rate, peakrate, limit, buffer, mtu
-    let mut qopt = rate_spec(bytes_per_s).to_vec();
+    let mut qopt = rate_spec(bytes_per_s, 0).to_vec();
     qopt.extend_from_slice(&[0; 12]);
     qopt.extend_from_slice(&limit_bytes.to_ne_bytes());
     qopt.extend_from_slice(&ticks(u64::from(burst_bytes), bytes_per_s).to_ne_bytes());

@@ -125,10 +125,12 @@ impl Options {
     }
 }
 
-/// struct tc_ratespec. If it names a link layer, the kernel needs no rate table.
-pub(super) fn rate_spec(bytes_per_s: u64) -> [u8; 12] {
+/// struct tc_ratespec, in which a packet costs at least `mpu_bytes` (psched_l2t_ns()). If it names a link
+/// layer, the kernel needs no rate table.
+pub(super) fn rate_spec(bytes_per_s: u64, mpu_bytes: u16) -> [u8; 12] {
     let mut spec = [0; 12];
     spec[1] = TC_LINKLAYER_ETHERNET;
+    spec[6..8].copy_from_slice(&mpu_bytes.to_ne_bytes());
     spec[8..].copy_from_slice(&u32::try_from(bytes_per_s).unwrap_or(u32::MAX).to_ne_bytes());
     spec
 }
