@@ -1,6 +1,6 @@
 """Tests whether groups differ: one-way analysis of variance, Welch's, and Kruskal-Wallis.
 
-Distributions come from SciPy and statsmodels; sums of squares are computed here, because the
+Distributions come from SciPy; sums of squares are computed here, because the
 papers print them. It must never decide what a number means: `Groups` defines that.
 """
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
-from statsmodels.stats.oneway import anova_oneway
 
 from fullpipe.statistics.groups import Floats, Groups
 
@@ -143,11 +142,17 @@ def welch_anova(groups: Groups) -> WelchAnova | None:
     values = groups.values
     if any(np.ptp(numbers) == 0 for numbers in values):
         return None
-    found = anova_oneway(list(values), use_var="unequal", welch_correction=True)
+    found = stats.f_oneway(*values, equal_var=False)
+    # Welch's degrees of freedom, which SciPy does not tell: a group weighs as the precision of its
+    # mean.
+    weights = np.array([numbers.size / numbers.var(ddof=1) for numbers in values])
+    freedom = np.array([numbers.size - 1 for numbers in values])
+    imprecision = float(((1 - weights / weights.sum()) ** 2 / freedom).sum())
+    count = len(values)
     return WelchAnova(
         f=float(found.statistic),
-        df_between=float(found.df_num),
-        df_within=float(found.df_denom),
+        df_between=float(count - 1),
+        df_within=(count**2 - 1) / (3 * imprecision),
         p_value=float(found.pvalue),
     )
 

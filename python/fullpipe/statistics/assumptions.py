@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
-from statsmodels.stats.diagnostic import acorr_ljungbox
 
 from fullpipe.statistics.groups import Floats, Groups
 
@@ -105,6 +104,8 @@ def _autocorrelation(name: str, series: list[Floats]) -> Autocorrelation | None:
     usable = [run for run in series if run.size >= LEAST_SERIES and np.ptp(run) > 0]
     if not usable:
         return None
+    from statsmodels.stats.diagnostic import acorr_ljungbox  # loads pandas too: a second
+
     lags = min(10, min(run.size for run in usable) // 5)
     found = [acorr_ljungbox(run, lags=[max(lags, 1)]) for run in usable]
     correlations = [_lag1(run) for run in usable]
