@@ -8,11 +8,12 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from experiment_entries import CATALOGUE, SMALL, MadeStore, entry_of, of_catalogue
 from fullpipe.experiments import judge
-from fullpipe.experiments.figures import figures
+from fullpipe.experiments.figures import Figure, _tukey, figures
 from fullpipe.experiments.run_store import StoredRun
 from fullpipe.experiments.verdicts import Results, collect
 from fullpipe.sweep.runs import Run
@@ -87,6 +88,52 @@ panel = ["rate"]
 """
 
 
+def figure_of(folder: Path, plot: str, text: str = SMALL) -> Figure:
+    """The last figure of an entry with this plot, over runs that have everything."""
+    entry = entry_of(folder, text + plot)
+
+    class Timed(Drawn):
+        def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+            """Delays 0 to 10 of which all but the last lie below 1, and two flows over 3 s."""
+            run = super().read(key, expressions)
+            if run is None:
+                return None
+            delays = [i / 100 for i in range(100)] + [10.0]
+            kept = {
+                "queue_delay_rttmin": delays, "over_time_goodput_mbps_s": [1.0, 2.0, 3.0],
+                "over_time_goodput_mbps": [1.0, 2.0, 3.0, 3.0, 2.0, 1.0],
+            }  # fmt: skip
+            return StoredRun(run.seed, run.metrics, kept)
+
+    store = Timed(folder, lambda plan, _: plan["path"]["rate_bps"] / 1e6 + plan["seed"] / 100)
+    return figures(judge(entry, store).results)[-1]
+
+
+def test_goodput_over_time_has_a_line_for_each_flow(tmp_path: Path) -> None:
+    drawn = figure_of(
+        tmp_path, '[[plot]]\nkind = "time"\nof = "goodput_mbps"\npanel = ["rate", "rtt"]\n'
+    )
+    texts = list(ET.fromstring(drawn.svg).itertext())
+    assert "flow 1" in texts and "flow 2" in texts and "time (s)" in texts
+    assert drawn.note == "the run with seed 1"
+
+
+def test_no_line_leads_from_one_algorithm_to_another(tmp_path: Path) -> None:
+    named = SMALL.replace("rtt = [10, 20]", 'rtt = [10]\ncc = ["cubic", "reno"]')
+    named = named.replace('by = ["rtt"]', 'by = ["rate"]')
+    plot = '[[plot]]\nof = "goodput"\nx = "cc"\nby = ["rate"]\n'
+    drawn = figure_of(tmp_path, plot, named)
+    assert drawn.note.startswith("boxes: quartiles of the runs")
+    numbered = figure_of(tmp_path, '[[plot]]\nof = "goodput"\nx = "rtt"\nby = ["rate"]\n')
+    assert numbered.note.startswith("bands:")
+
+
+def test_whiskers_end_within_one_and_a_half_boxes() -> None:
+    quantiles = np.array([*(i / 100 for i in range(100)), 10.0])
+    # Quartiles 0.25 and 0.75: up to 0.75 + 1.5 x 0.5 = 1.5, which the outlier of 10 exceeds.
+    assert _tukey(quantiles) == (0.0, 0.99)
+
+
 def test_a_panel_far_above_the_first_keeps_its_points(tmp_path: Path) -> None:
     entry = entry_of(tmp_path, SMALL.replace("rate = [2, 4]", "rate = [2, 400]") + PANELS)
     store = Drawn(tmp_path, lambda plan, _: plan["path"]["rate_bps"] / 1e6)
@@ -129,7 +176,11 @@ def test_no_figure_of_the_catalogue_loses_a_series(path: Path, tmp_path: Path) -
             """The made run."""
             size = 10.0 ** (int(key) % 5 - 2)
             spread = [size * i for i in range(101)]
-            names = ("queue_delay_rttmin", "ping_ms", "goodput_mbps")
+            names = (
+                "queue_delay_rttmin", "ping_ms", "goodput_mbps", "total_goodput_mbps",
+                "over_time_queue_delay_rttmin", "over_time_queue_delay_rttmin_s",
+                "over_time_goodput_mbps", "over_time_goodput_mbps_s",
+            )  # fmt: skip
             return StoredRun(1, dict.fromkeys(expressions.values(), size),
                              dict.fromkeys(names, spread))  # fmt: skip
 

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -245,6 +246,15 @@ def test_what_plots_need_outlives_the_recording(tmp_path: Path) -> None:
     assert kept["goodput_mbps"] == [4.8, 2.4]
     delay = kept["queue_delay_rttmin"]
     assert (len(delay), delay[0], delay[50], delay[100]) == (101, 0.0, 0.0, 1.5)
+    total = kept["total_goodput_mbps"]
+    assert len(total) == 101 and total == sorted(total)
+    assert not any(name.startswith("over_time") for name in kept), "of the run with seed 1 only"
+    kept = distributions(by_hand(tmp_path / "first", {"seed": 1}))
+    # Over time: the queue's samples, and for each flow a rate in each window.
+    assert max(kept["over_time_queue_delay_rttmin"]) == 1.5
+    windows = kept["over_time_goodput_mbps_s"]
+    rates = np.reshape(kept["over_time_goodput_mbps"], (2, len(windows)))
+    assert rates.mean(axis=1) == pytest.approx([4.8, 2.4], rel=0.02)
 
 
 @pytest.mark.parametrize(

@@ -95,12 +95,19 @@ class Observed(_Section):
 class Plot(_Section):
     """A plot of the results."""
 
-    kind: Literal["line", "cdf", "box"] = "line"
-    of: Name = Field(description="a metric; cdf, box: queue_delay_rttmin, ping_ms, goodput_mbps")
+    kind: Literal["line", "cdf", "box", "time"] = "line"
+    of: Name = Field(
+        description="a metric; cdf, box: queue_delay_rttmin, ping_ms, goodput_mbps (of each flow), "
+        "total_goodput_mbps (of 0.2 s); time: queue_delay_rttmin, goodput_mbps"
+    )
     x: Name | None = Field(None, description="line, box: the horizontal axis")
     by: list[Name] = Field(default=[], description="axes of which each value is a line")
     panel: list[Name] = Field(default=[], description="axes of which each value is a figure")
     log_x: bool = False
+    log_y: bool = False
+    whiskers: Literal["5-95", "1.5 IQR"] = Field(
+        "5-95", description="of boxes: percentiles, or the last within 1.5 interquartile ranges"
+    )
     title: str = ""
 
 

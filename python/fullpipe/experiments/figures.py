@@ -29,7 +29,7 @@ _MAX_LINES_WITH_MODELS = 8
 _LABEL_WIDTH = 38
 _UNITS = {
     "queue_delay_rttmin": "queueing delay (RTTmin)", "ping_ms": "ping (ms)",
-    "goodput_mbps": "goodput of flows (Mbit/s)",
+    "goodput_mbps": "goodput of flows (Mbit/s)", "total_goodput_mbps": "total goodput (Mbit/s)",
 }  # fmt: skip
 
 
@@ -71,13 +71,15 @@ def _figure(results: Results, plot: Plot) -> Figure | None:
     )  # fmt: skip
     lost: list[str] = []
     svg = svg_document(grid, lambda figure: lost.extend(points_outside(figure)))
-    return Figure(plot.title or _title(results, plot), svg, _note(plot), tuple(lost))
+    note = _note(plot, _numbers(results, plot) is None)
+    return Figure(plot.title or _title(results, plot), svg, note, tuple(lost))
 
 
 def _seen(results: Results, plot: Plot, point: int) -> bool:
     """Whether there is something of a point to draw."""
     runs = results.runs[point]
-    kept = plot.kind == "line" or any(run.distributions.get(plot.of) for run in runs)
+    name = f"over_time_{plot.of}" if plot.kind == "time" else plot.of
+    kept = plot.kind == "line" or any(run.distributions.get(name) for run in runs)
     return bool(runs) and kept
 
 
@@ -107,8 +109,11 @@ def _panel(
     for name, members in _grouped(results, points, plot.by).items():
         if plot.kind == "box":
             boxes += _boxes(results, plot, members, series[name])
+        elif plot.kind == "line" and _numbers(results, plot) is None:
+            boxes += _boxes_of_runs(results, plot, members, series[name])
+            traces += _beside(results, plot, members, series[name])
         else:
-            draw = _line if plot.kind == "line" else _cdf
+            draw = {"line": _line, "cdf": _cdf, "time": _over_time}[plot.kind]
             traces += draw(results, plot, members, series[name])
     x_title, y_title = plot.x or "", ""
     ticks: tuple[tuple[float, str], ...] = ()
@@ -121,11 +126,14 @@ def _panel(
         ticks, log_x = _x_axis(results, plot)
     elif plot.kind == "cdf":
         x_title, y_title = _UNITS[plot.of], "share"
+    elif plot.kind == "time":
+        x_title, y_title = "time (s)", _UNITS[plot.of]
     else:
         y_title = _UNITS[plot.of]
         ticks = tuple((float(i), text) for i, text in enumerate(_texts(results, plot)))
     return Panel(
-        label, label, x_title, y_title, traces, boxes=boxes, x_ticks=ticks, log_x=log_x
+        label, label, x_title, y_title, traces, boxes=boxes, x_ticks=ticks, log_x=log_x,
+        log_y=plot.log_y,
     )  # fmt: skip
 
 
@@ -145,13 +153,26 @@ def _line(results: Results, plot: Plot, members: list[int], series: Series) -> l
         Trace(series.label, series.colour, x, estimates[known], width=_WIDTH, mark="dot",
               joined=True, band=band)
     ]  # fmt: skip
+    return found + _beside(results, plot, members, series)
+
+
+def _beside(results: Results, plot: Plot, members: list[int], series: Series) -> list[Trace]:
+    """What was published, observed and predicted at the points of a series."""
+    estimates = results.estimates(plot.of)
+    known = [point for point in members if np.isfinite(estimates[point])]
+    at = dict(zip(known, _positions(results, plot, known), strict=True))
+    if _numbers(results, plot) is None:
+        at = {point: _box_at(place, series) for point, place in at.items()}
+    found = []
     models = [model for _, metric, model in results.beside if model and metric == plot.of]
     for (kind, metric, model), beside in results.beside.items():
         there = [(at[point], beside[point]) for point in known if point in beside]
         if metric != plot.of or not there or (model and series.count > _MAX_LINES_WITH_MODELS):
             continue
         where, what = np.array(there).T
-        if model:
+        if model and _numbers(results, plot) is None:
+            found.append(Trace(model, series.colour, where, what, mark="triangle"))
+        elif model:
             dash = _MODEL_DASHES[models.index(model) % len(_MODEL_DASHES)]
             found.append(Trace(model, series.colour, where, what, dash, width=1.1))
         else:
@@ -199,6 +220,46 @@ def _cdf(results: Results, plot: Plot, members: list[int], series: Series) -> li
     return [Trace(series.label, series.colour, quantiles, shares, width=_WIDTH)]
 
 
+def _over_time(results: Results, plot: Plot, members: list[int], series: Series) -> list[Trace]:
+    """The series of the run with seed 1 in the first of these points that has one: the queue's, or
+    one for each flow."""
+    for point in members:
+        for run in results.runs[point]:
+            values = np.asarray(run.distributions.get(f"over_time_{plot.of}", []))
+            times = np.asarray(run.distributions.get(f"over_time_{plot.of}_s", []))
+            if values.size and times.size:
+                rows = values.reshape(-1, times.size)
+                many, of = len(rows) > 1, f"{series.label}, " if plot.by else ""
+                return [
+                    Trace(
+                        f"{of}flow {number + 1}" if many else series.label,
+                        style.line_colour(number) if many else series.colour,
+                        times, row, width=0.8 * _WIDTH,
+                    )
+                    for number, row in enumerate(rows)
+                ]  # fmt: skip
+    return []
+
+
+def _box_at(place: float, series: Series) -> float:
+    """The x of a series' box at a place of the axis."""
+    return place + (series.position + 0.5) * 0.8 / series.count - 0.4
+
+
+def _boxes_of_runs(results: Results, plot: Plot, members: list[int], series: Series) -> list[Box]:
+    """A box of the runs' values at each place of an axis without order, such as algorithms: no line
+    leads from one to the next."""
+    values, places = results.values(plot.of), _positions(results, plot, members)
+    found = []
+    for point, place in zip(members, places, strict=True):
+        known = values[point][np.isfinite(values[point])]
+        if known.size:
+            wanted = np.quantile(known, (0, 0.25, 0.5, 0.75, 1))
+            at, width = _box_at(place, series), 0.64 / series.count
+            found.append(box_of(series.label, series.colour, wanted, at=at, width=width))
+    return found
+
+
 def _boxes(results: Results, plot: Plot, members: list[int], series: Series) -> list[Box]:
     width = 0.8 / series.count
     found = []
@@ -207,9 +268,19 @@ def _boxes(results: Results, plot: Plot, members: list[int], series: Series) -> 
         quantiles = _quantiles(results, plot, mine)
         if quantiles.size:
             wanted = np.interp(100 * np.array(BOX_QUANTILES), np.arange(101), quantiles)
-            at = position + (series.position + 0.5) * width - 0.4
+            if plot.whiskers == "1.5 IQR":
+                wanted[0], wanted[-1] = _tukey(quantiles)
+            at = _box_at(position, series)
             found.append(box_of(series.label, series.colour, wanted, at=at, width=0.8 * width))
     return found
+
+
+def _tukey(quantiles: Floats) -> tuple[float, float]:
+    """The least and the largest percentile within 1.5 interquartile ranges of the box."""
+    low, high = quantiles[25], quantiles[75]
+    reach = 1.5 * (high - low)
+    within = quantiles[(quantiles >= low - reach) & (quantiles <= high + reach)]
+    return float(within.min()), float(within.max())
 
 
 def _quantiles(results: Results, plot: Plot, members: list[int]) -> Floats:
@@ -239,9 +310,14 @@ def _title(results: Results, plot: Plot) -> str:
     return what[:1].upper() + what[1:]
 
 
-def _note(plot: Plot) -> str:
+def _note(plot: Plot, has_no_order: bool) -> str:
+    if plot.kind == "line" and has_no_order:
+        return "boxes: quartiles of the runs, whiskers least and largest; x: published; o: observed"
     if plot.kind == "line":
         return "bands: least and largest run; x: published; o: observed; broken lines: models"
+    if plot.kind == "time":
+        return "the run with seed 1"
     if plot.kind == "cdf":
         return "means of the runs' percentiles, after the warm-up"
-    return "box: quartiles and median; whiskers: 5th and 95th percentile; after the warm-up"
+    whiskers = {"5-95": "5th and 95th percentile", "1.5 IQR": "within 1.5 interquartile ranges"}
+    return f"box: quartiles and median; whiskers: {whiskers[plot.whiskers]}; after the warm-up"

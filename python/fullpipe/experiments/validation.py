@@ -14,7 +14,8 @@ from fullpipe.experiments.values import Table, UntestableError, evaluate, single
 from fullpipe.expr.language import ExpressionError
 from fullpipe.sweep.templates import fill
 
-_DRAWN = ("queue_delay_rttmin", "ping_ms", "goodput_mbps")
+_DRAWN = ("queue_delay_rttmin", "ping_ms", "goodput_mbps", "total_goodput_mbps")
+_OVER_TIME = ("queue_delay_rttmin", "goodput_mbps")
 
 
 def validate(entry: Entry) -> None:
@@ -56,7 +57,8 @@ def _check_names(entry: Entry) -> None:
                 )
     for index, plot in enumerate(entry.plot):
         where = f"{entry.source}: plot.{index}"
-        _member(f"{where}.of", plot.of, list(entry.metric) if plot.kind == "line" else _DRAWN)
+        known_of = {"line": list(entry.metric), "time": _OVER_TIME}.get(plot.kind, _DRAWN)
+        _member(f"{where}.of", plot.of, known_of)
         for name in [*plot.by, *plot.panel, *([plot.x] if plot.x else [])]:
             _member(f"{where}", name, axes)
     for index, observed in enumerate(entry.observed):
