@@ -89,7 +89,7 @@ def chosen(entry: Entry, wishes: Sequence[str]) -> list[Cell]:
     asked = [dict(pair.split("=", 1) for pair in wish.split(",")) for wish in wishes] or [{}]
     return [
         cell
-        for cell in cells_of(entry.grid, entry.scenario, "agreement")
+        for cell in cells_of(entry.grids(), entry.scenario, "agreement")
         if any(all(str(cell.axes.get(k)) == v for k, v in wish.items()) for wish in asked)
     ]
 

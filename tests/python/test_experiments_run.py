@@ -8,7 +8,7 @@ import polars
 import pytest
 
 from experiment_entries import CATALOGUE, SMALL, claims, command, entry_of, of_catalogue
-from fullpipe import papers
+from fullpipe import experiments
 from fullpipe.base.errors import UserError
 from fullpipe.experiments import Progress, Store, judge, run_entries
 from fullpipe.metrics import View
@@ -67,6 +67,21 @@ def test_what_is_measured_is_what_the_recording_holds(tmp_path: Path) -> None:
     # A metric added later needs no new run where recordings are kept.
     later = entry_of(tmp_path, SMALL.replace("goodput_mbps()", "goodput_mbps('two')"), "later")
     assert run_entries([later], store, jobs=2).ran == 0
+
+
+def test_axes_are_written_as_in_a_sweep_and_older_files_call_them_grid(tmp_path: Path) -> None:
+    def labels(name: str, axes: str) -> list[str]:
+        text = SMALL.replace("[[grid]]\nrate = [2, 4]\nrtt = [10, 20]\n", axes)
+        return [cell.label for cell in entry_of(tmp_path, text, name).cells("default")]
+
+    older = labels("older", "[[grid]]\nrate = [2, 4]\nrtt = [10, 20]\n")
+    assert older == ["rate 2, rtt 10", "rate 2, rtt 20", "rate 4, rtt 10", "rate 4, rtt 20"]
+    ranges = (
+        "[axis]\nrate = { from = 2, to = 4, count = 2 }\nrtt = { from = 10, to = 20, step = 10 }\n"
+    )
+    assert labels("ranges", ranges) == older
+    united = "[[axis]]\nrate = [2]\nrtt = [10, 20]\n[[axis]]\nrate = [4]\nrtt = [10, 20]\n"
+    assert labels("united", united) == older
 
 
 def test_fields_of_an_axis_may_be_tables_and_lists(tmp_path: Path) -> None:
@@ -222,7 +237,7 @@ def test_the_list_is_filtered_and_fits_80_columns(
     from fullpipe.cli import experiment
 
     monkeypatch.setattr(experiment.console, "width", 80)
-    monkeypatch.setattr(papers, "load_catalogue", lambda _: [*map(of_catalogue, CATALOGUE)])
+    monkeypatch.setattr(experiments, "load_catalogue", lambda _: [*map(of_catalogue, CATALOGUE)])
     assert command(["list"], monkeypatch) == 0
     everything = capsys.readouterr().out.splitlines()
     assert max(len(line.rstrip()) for line in everything) <= 80
@@ -289,10 +304,10 @@ BROKEN = {
     "axis that is text multiplied": (
         SMALL.replace("[2, 4]", '["a"]').replace("{rate}", "{rate*2}"), "no number to multiply",
     ),
-    "empty axis": (SMALL.replace("rate = [2, 4]", "rate = []"), "grid.0.rate: is empty"),
+    "empty axis": (SMALL.replace("rate = [2, 4]", "rate = []"), "axis.0.rate: is empty"),
     "other axes": (SMALL + "[[default.grid]]\nrate = [2]\n", "are not those of the first"),
     "table without label": (
-        SMALL.replace("[2, 4]", "[{ x = 1 }]").replace("{rate}", "{rate.x}"), "needs `label`",
+        SMALL.replace("[2, 4]", "[{ x = 1 }]").replace("{rate}", "{rate.x}"), "needs a label",
     ),
     "too many cells": (
         SMALL.replace("[2, 4]", str(list(range(1, 50)))).replace(

@@ -80,25 +80,20 @@ def load_entry(path: Path) -> Entry:
 
 
 def _check_axes(entry: Entry) -> None:
-    names = list(entry.grid[0]) if entry.grid else []
     taken = dict.fromkeys(entry.axes, "an axis")
     for kind, own in (("metric", entry.metric), ("number", entry.number)):
         for name in own:
             if name in taken:
                 raise UserError(f"{entry.source}: {kind}.{name}: {taken[name]} has that name")
             taken[name] = f"a {kind}"
-    for index, grid in enumerate([*entry.grid, *entry.default.grid, *entry.full.grid]):
-        if list(grid) != names:
+    grids = [*entry.grids(), *entry.grids(entry.default), *entry.grids(entry.full)]
+    first, *others = [[axis.name for axis in axes] for axes in grids] or [[]]
+    for names in others:
+        if names != first:
             raise UserError(
-                f"{entry.source}: grid.{index}: axes {', '.join(grid)} are not those of the first "
-                f"grid, {', '.join(names)}"
+                f"{entry.source}: axis: {', '.join(names)} are not those of the first grid, "
+                f"{', '.join(first)}"
             )
-        for name, values in grid.items():
-            if not values:
-                raise UserError(f"{entry.source}: grid.{index}.{name}: is empty")
-            for value in values:
-                if isinstance(value, dict) and "label" not in value:
-                    raise UserError(f"{entry.source}: grid.{index}.{name}: a table needs `label`")
     if entry.comparison_file and not entry.compare_engines:
         raise UserError(f"{entry.source}: comparison_file: needs compare_engines = true")
     if entry.not_yet_runnable and entry.scenario:

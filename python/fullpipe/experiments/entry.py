@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from fullpipe.experiments.grid import Cell, cells_of
+from fullpipe.sweep.axes import Axis, read_axis
 
 Size = Literal["default", "full"]
 EngineName = Literal["sim", "vm", "live"]
@@ -30,15 +31,32 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-AxisValue = str | int | float | dict[Name, str | int | float | bool | list[Any] | dict[str, Any]]
+#: As a sweep's: lists or ranges (`fullpipe.sweep.axes`).
+Axes = dict[Name, list[Any] | dict[str, Any]]
 
 
-class SizeOptions(_Section):
-    """The changes of one size of the experiment."""
+class _Gridded(_Section):
+    """Has the axes of a grid, or of several that are united. Older files call them `grid`."""
+
+    axis: list[Axes] = Field(default=[], description="axes of the grid, or of several")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_it_was_called(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not {"axis", "grid"} & given.keys():
+            return given
+        if {"axis", "grid"} <= given.keys():
+            raise ValueError("grid: is what older files call axis; leave it out")
+        axis = given.get("axis", given.get("grid"))
+        others = {key: value for key, value in given.items() if key != "grid"}
+        return {**others, "axis": [axis] if isinstance(axis, dict) else axis}
+
+
+class SizeOptions(_Gridded):
+    """The changes of one size of the experiment; its axes stand instead of the experiment's."""
 
     repetitions: int | None = Field(None, ge=1, le=1000, description="runs of each cell")
     scenario: dict[str, Any] = Field(default={}, description="merged into [scenario]")
-    grid: list[dict[Name, list[AxisValue]]] = Field(default=[], description="instead of [[grid]]")
 
 
 class Metric(_Section):
@@ -161,7 +179,7 @@ class Claim(_Section):
         return self
 
 
-class Entry(_Section):
+class Entry(_Gridded):
     """One figure or table of a paper."""
 
     id: str = Field("", exclude=True, description="stem of the file's name, set by the reader")
@@ -185,7 +203,6 @@ class Entry(_Section):
     )  # fmt: skip
     not_yet_runnable: str = Field("", description="what is missing to run it")
     scenario: dict[str, Any] = Field(default={}, description="keys of a scenario file")
-    grid: list[dict[Name, list[AxisValue]]] = []
     repetitions: int = Field(3, ge=1, le=1000)
     repetitions_on: dict[Literal["sim", "vm", "live"], Annotated[int, Field(ge=1, le=1000)]] = (
         Field({}, description="runs of each cell on one engine, in every size")
@@ -225,8 +242,18 @@ class Entry(_Section):
     @property
     def axes(self) -> list[str]:
         """Names of the axes, with `engine` if engines are compared."""
-        names = list(self.grid[0]) if self.grid else []
+        names = list(self.axis[0]) if self.axis else []
         return [*names, "engine"] if self.compare_engines else names
+
+    def grids(self, of: _Gridded | None = None) -> list[list[Axis]]:
+        """The axes of its grids, or of those of one size. Raises UserError naming file and key."""
+        return [
+            [
+                read_axis(name, values, f"{self.source}: axis.{index}.{name}")
+                for name, values in axes.items()
+            ]
+            for index, axes in enumerate((of or self).axis)
+        ]
 
     def repetitions_of(self, size: Size, engine: str = "") -> int:
         """Runs of each cell, on a given engine if it is named."""
@@ -247,7 +274,7 @@ class Entry(_Section):
         sizes: tuple[Size, ...] = ("default", "full")
         return {
             size: cells_of(
-                self._options(size).grid or self.grid,
+                self.grids(self._options(size)) or self.grids(),
                 _merged({"name": self.id, **self.scenario}, self._options(size).scenario),
                 self.source,
                 self.folder,

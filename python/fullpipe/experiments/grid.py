@@ -1,11 +1,10 @@
-"""A grid of scenarios: axes with explicit values that fill templates (`fullpipe.sweep.templates`).
+"""The cells of an experiment: points of its grids (`fullpipe.sweep.axes`), which fill templates.
 
 This module must not know metrics; of engines it knows only whether they run a kernel.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,13 +12,12 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.scenario.model import Scenario, make_scenario
+from fullpipe.sweep.axes import Axis, grid
 from fullpipe.sweep.cells import own_flows
 from fullpipe.sweep.runs import scenario_at
 from fullpipe.sweep.templates import fields_of
 
 MAX_CELLS = 2000
-
-Axes = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -50,26 +48,27 @@ class Cell:
 
 
 def cells_of(
-    grids: Sequence[Axes], template: Mapping[str, Any], source: str, folder: Path = Path()
+    grids: Sequence[Sequence[Axis]], template: Mapping[str, Any], source: str, folder: Path = Path()
 ) -> list[Cell]:
     """All cells of the union of the grids, in order, each once. Files in them are relative to
     `folder`.
 
     Raises UserError naming source, cell and key of an invalid scenario."""
     cells: dict[tuple[str, ...], Cell] = {}
-    for grid in grids or [{}]:
-        for values in itertools.product(*grid.values()):
-            axes = {
-                name: value["label"] if isinstance(value, Mapping) else value
-                for name, value in zip(grid, values, strict=True)
-            }
-            key = tuple(str(value) for value in axes.values())
+    for axes in grids or [[]]:
+        for point in grid(axes, []):
+            labels = {name: label_of(value) for name, value in point.items()}
+            key = tuple(str(label) for label in labels.values())
             if key not in cells:
-                fields = fields_of(dict(zip(grid, values, strict=True)))
-                cells[key] = _cell(axes, fields, template, source, folder)
+                cells[key] = _cell(labels, fields_of(point), template, source, folder)
             if len(cells) > MAX_CELLS:
-                raise UserError(f"{source}: grid: more than {MAX_CELLS} cells")
+                raise UserError(f"{source}: axis: more than {MAX_CELLS} cells")
     return list(cells.values())
+
+
+def label_of(value: Any) -> Any:
+    """What stands for a value of an axis in tables and filters: of a table, its label."""
+    return value["label"] if isinstance(value, Mapping) else value
 
 
 def _cell(

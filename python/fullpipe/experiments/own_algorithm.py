@@ -12,6 +12,7 @@ from typing import Any
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_set, cc_sets
 from fullpipe.experiments.entry import Entry, Plot, Published, SizeOptions
+from fullpipe.sweep.axes import Axis
 
 #: The axis of an entry whose grid has none of algorithms.
 AXIS = "algorithm"
@@ -32,8 +33,10 @@ def with_algorithm(entry: Entry, cc: str) -> Entry:
 
 def _axis_of_algorithms(entry: Entry) -> str:
     """The axis whose values are algorithms; empty if there is none."""
-    for name in entry.grid[0] if entry.grid else ():
-        values = [value for grid in entry.grid for value in grid.get(name, ())]
+    grids = entry.grids()
+    for name in [axis.name for axis in grids[0]] if grids else ():
+        values = [value for axes in grids for axis in axes if axis.name == name
+                  for value in axis.values]  # fmt: skip
         if values and all(isinstance(value, str) and value in cc_sets() for value in values):
             return name
     return ""
@@ -62,14 +65,18 @@ def _rewritten(
     `file` what flows run."""
     label = f"{{{axis}.label}}"
 
-    def grids(found: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
+    def grids(found: Sequence[Sequence[Axis]]) -> list[dict[str, Any]]:
+        tables = [{each.name: list(each.values) for each in axes} for axes in found]
         return [
-            {**grid, axis: [*(_table(name) for name in grid.get(axis, [subject])), own]}
-            for grid in found
+            {**table, axis: [*(_table(name) for name in table.get(axis, [subject])), own]}
+            for table in tables
         ]
 
     def size(options: SizeOptions) -> SizeOptions:
-        changed = {"grid": grids(options.grid), "scenario": _filled(options.scenario, templates)}
+        changed = {
+            "axis": grids(entry.grids(options)),
+            "scenario": _filled(options.scenario, templates),
+        }
         return options.model_copy(update=changed)
 
     def of_metric(text: str) -> str:
@@ -86,7 +93,7 @@ def _rewritten(
         fields
         | {
             "id": f"{entry.id}_with_{own['label']}".replace("-", "_"),
-            "grid": grids(entry.grid or [{}]),
+            "axis": grids(entry.grids() or [[]]),
             "default": size(entry.default),
             "full": size(entry.full),
             "scenario": _filled(entry.scenario, templates),

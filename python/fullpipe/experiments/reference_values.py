@@ -13,6 +13,7 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.experiments.entry import Entry, Observed, Size
+from fullpipe.experiments.grid import label_of
 from fullpipe.experiments.values import Point
 from fullpipe.sweep.templates import fill
 
@@ -53,11 +54,16 @@ def published_values(entry: Entry, points: list[Point]) -> dict[str, dict[int, f
 def axis_values(entry: Entry, axis: str) -> list[Any]:
     """All labels of an axis, in the order of the grids."""
     found: list[Any] = []
-    for grid in [*entry.full.grid, *entry.grid]:
-        for value in grid.get(axis, []):
-            label = value["label"] if isinstance(value, dict) else value
-            if label not in found:
-                found.append(label)
+    labels = (
+        label_of(value)
+        for axes in [*entry.grids(entry.full), *entry.grids()]
+        for each in axes
+        if each.name == axis
+        for value in each.values
+    )
+    for label in labels:
+        if label not in found:
+            found.append(label)
     return found
 
 
