@@ -67,6 +67,7 @@ def test_all_verdicts_are_rows_of_a_table(tmp_path: Path) -> None:
     assert [row["kind"] for row in rows] == ["printed", "printed", "target", "printed"]
     assert rows[1]["right_if"] == "shares were near one." and rows[1]["value"] == "0.5"
     assert "[bless2025](papers/bless2025.md)" in pages["claims.md"]
+    assert "```{toctree}\n:hidden:\n\npapers/bless2025\n```" in pages["claims.md"]
     assert "| bless2025 | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |" in pages["claims.md"]
 
 

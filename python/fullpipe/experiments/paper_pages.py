@@ -180,7 +180,9 @@ def _counts(judged: Sequence[EntryVerdicts], folder: str, note: str) -> str:
         command=_COMMAND.format(which="--all", folder=folder), links=links, outcomes=outcomes()
     )
     lines = [head, *([escaped(note), ""] if note else []), *counts_table(judged), ""]
-    return "\n".join([*lines, *evidence_table(judged)]) + "\n"
+    # The manual's pages of papers are this page's, since papers come and go with the catalogue.
+    contents = ["", "```{toctree}", ":hidden:", "", *(f"papers/{paper}" for paper in names), "```"]
+    return "\n".join([*lines, *evidence_table(judged), *contents]) + "\n"
 
 
 def _csv(judged: Sequence[EntryVerdicts]) -> str:
