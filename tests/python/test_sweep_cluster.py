@@ -12,7 +12,7 @@ import tomli_w
 from fullpipe.base.errors import UserError
 from fullpipe.sweep.cells import cells_of, plan_runs
 from fullpipe.sweep.cluster import address_of
-from fullpipe.sweep.running import work_of
+from fullpipe.sweep.filling import work_of
 from fullpipe.sweep.shipping import accept, execute
 from fullpipe.sweep.store import Store
 from sweep_files import document, filled, rows, sweep

@@ -182,7 +182,8 @@ def _executor(on: str | None, jobs: int | None, sweep: Sweep) -> Executor:
 def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
     from fullpipe.base.machine import cores
     from fullpipe.sweep.estimate import estimate
-    from fullpipe.sweep.running import missing, work_of
+    from fullpipe.sweep.filling import work_of
+    from fullpipe.sweep.running import missing
     from fullpipe.sweep.store import Store
 
     store = Store(folder) if (folder / "store.json").exists() else None

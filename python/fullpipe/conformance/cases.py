@@ -16,11 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.base.model_files import read_model
 from fullpipe.conformance import measured_conditions
 from fullpipe.conformance.draft_measures import MEASURES
 from fullpipe.conformance.window_measures import WINDOW_MEASURES
 from fullpipe.expr.language import ExpressionError
-from fullpipe.scorecard.item_files import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
 
 #: The documents by the folders that hold their cases.

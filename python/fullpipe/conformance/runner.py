@@ -22,9 +22,9 @@ from fullpipe.conformance.windows import Windows
 from fullpipe.congestion.registry import choose
 from fullpipe.expr.language import Scalar
 from fullpipe.recording.recording import Recording
-from fullpipe.scorecard.running import run_together
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.together import run_together
 
 #: Phases that only BBRv2 and v3 have. The draft's cases do not apply without them.
 _FAMILY = ("cruise", "refill")

@@ -16,12 +16,12 @@ import fullpipe
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import choose
 from fullpipe.scorecard.items import ALONE, Item, Measure
-from fullpipe.scorecard.running import run_together
 from fullpipe.scorecard.values import Rows, Values, cell_labels, rows_of, values_of
 from fullpipe.sweep.cells import Cell, check_engine
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.together import run_together
 
 #: Increased when a document's content changes its meaning.
 FORMAT = 2

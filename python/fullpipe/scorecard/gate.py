@@ -15,10 +15,10 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.model_files import read_model
 from fullpipe.expr.conditions import Condition
 from fullpipe.expr.language import ExpressionError
 from fullpipe.scorecard.changes import Change, Comparison
-from fullpipe.scorecard.item_files import read_model
 from fullpipe.scorecard.items import Item
 
 #: In a condition: any item.

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.base.model_files import read_model
 from fullpipe.base.overrides import apply_changes
-from fullpipe.scorecard.item_files import read_model
 from fullpipe.sweep.file import Sweep, read_sweep
 from fullpipe.sweep.tables import SCHEMAS
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import tomli_w
 
@@ -24,9 +23,9 @@ from fullpipe.sweep.cells import (
     sweep_id,
 )
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.schedule import Executor, Item, Progress, run_all
+from fullpipe.sweep.filling import fill
+from fullpipe.sweep.schedule import Executor, Progress
 from fullpipe.sweep.store import Store
-from fullpipe.sweep.worker import Cells
 
 #: Seeds that a round of the stopping rule adds, as a share of those that a cell has.
 _GROWTH = 0.5
@@ -89,16 +88,14 @@ def run_sweep(
         store.withdraw()
         raise
     outcome = Outcome(cells=len(cells), damaged=store.mend())
-    known = _known(sweep, store)
     while True:
         store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
-        _run(sweep, todo, known, store, executor, shard, on_progress, outcome)
+        _run(sweep, todo, store, executor, shard, on_progress, outcome)
         if rule is None or outcome.interrupted:
             break
         todo = _more(sweep, cells, store, rule)
         if not todo:
             break
-        known = _known(sweep, store)
     store.compact()
     store.leave()
     return outcome
@@ -119,14 +116,6 @@ def _planning(total: int, on_progress: Callable[[Progress], None]) -> Callable[[
     return report
 
 
-def _known(sweep: Sweep, store: Store) -> set[str]:
-    """The keys of the runs that are there, with their recordings if the sweep keeps them."""
-    known = store.known()
-    if sweep.options.keep == "recordings":
-        return {key for key in known if store.recording(key).is_dir()}
-    return known
-
-
 def missing(sweep: Sweep, store: Store | None) -> tuple[list[Planned], int, int]:
     """(runs that are not there, cells, all runs): what `run_sweep` would begin with."""
     cells = cells_of(sweep)
@@ -138,32 +127,21 @@ def missing(sweep: Sweep, store: Store | None) -> tuple[list[Planned], int, int]
 def _run(
     sweep: Sweep,
     todo: list[Planned],
-    known: set[str],
     store: Store,
     executor: Executor,
     shard: Shard,
     on_progress: Callable[[Progress], None],
     outcome: Outcome,
 ) -> None:
-    mine = [one for one in todo if shard.has(one.run.facts.key)]
-    lacking = [one for one in mine if one.run.facts.key not in known]
-    # Cells may ask for the same run; it is run once.
-    fresh = {one.run.facts.key: one for one in lacking}
-    outcome.reused += len(mine) - len(lacking)
-    items = [Item(one.run, one.run.cost_s) for one in fresh.values()]
-    result = run_all(items, work_of(sweep, store.folder), executor, on_progress)
-    outcome.ran += result.done
-    outcome.interrupted |= result.interrupted
-    for run, reason in result.failures:
-        planned = fresh[run.facts.key]
-        outcome.failures.append((planned.cell, run.facts.seed, reason))
-
-
-def work_of(sweep: Sweep, folder: Path) -> Cells:
-    """What does the runs of a sweep and adds them to the store in a folder."""
-    options = sweep.options
-    keep = options.keep == "recordings"
-    return Cells(folder.resolve(), options.engine, options.engine_options(), keep)
+    own = {planned.run.facts.key: planned for planned in todo if shard.has(planned.run.facts.key)}
+    wanted = [(sweep, run) for _, run in todo if run.facts.key in own]
+    filled = fill(wanted, store, executor, on_progress)
+    outcome.reused += filled.reused
+    outcome.ran += filled.ran
+    outcome.interrupted |= filled.interrupted
+    for key, reason in filled.failures.items():
+        cell, run = own[key]
+        outcome.failures.append((cell, run.facts.seed, reason))
 
 
 def _more(sweep: Sweep, cells: list[Cell], store: Store, rule: tuple[str, float]) -> list[Planned]:

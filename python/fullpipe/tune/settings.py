@@ -16,13 +16,13 @@ from fullpipe.conformance.measured_conditions import holds
 from fullpipe.congestion.registry import choose
 from fullpipe.scorecard.card import summary
 from fullpipe.scorecard.items import ALONE
-from fullpipe.scorecard.running import run_together
 from fullpipe.scorecard.values import Rows, Values, rows_of, values_of
 from fullpipe.statistics.intervals import wilson
 from fullpipe.sweep.cells import Cell
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.together import run_together
 from fullpipe.tune.file import Row, Search
 
 Setting = Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Files of items: TOML into models, with file and key in every refusal. Never knows an item."""
+"""Files that models describe: TOML into a model, with file and key in every refusal."""
 
 from __future__ import annotations
 
