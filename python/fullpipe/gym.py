@@ -28,6 +28,7 @@ from fullpipe.engines.record import AGENT, record_result
 from fullpipe.engines.run import Run
 from fullpipe.engines.sim import SimEngine
 from fullpipe.engines.tables import arrow_tables
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.resolve import resolve
 from fullpipe.plan.seeds import rtt_offset_ns
 from fullpipe.plan.senders import cc_choices
@@ -190,7 +191,7 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         usual_ns = self._scenario.path.rtt
         self._rtts_ns = [self._scenario.flow[entry].rtt or usual_ns for entry in entries]
 
-    def _planned(self, seed: int) -> dict[str, Any]:
+    def _planned(self, seed: int) -> Plan:
         plan = resolve(self._scenario, seed)
         for index in self._agents:
             plan["flows"][index]["cc"] = {"name": AGENT, "algorithm": AGENT, "params": []}

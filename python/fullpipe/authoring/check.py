@@ -25,6 +25,7 @@ from fullpipe.engines import engine
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.vm import hardware
 from fullpipe.engines.vm.kernels import find as find_kernel
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 
@@ -208,7 +209,7 @@ def _replayed(path: str, name: str, release: str, seed: int) -> tuple[int, int]:
     return replayed.calls, _delivered(result)
 
 
-def _plan(path: str, name: str, seed: int) -> dict[str, Any]:
+def _plan(path: str, name: str, seed: int) -> Plan:
     changes = PATHS[name]
     document = {
         "duration": _DURATION,
@@ -219,7 +220,7 @@ def _plan(path: str, name: str, seed: int) -> dict[str, Any]:
     return resolve(make_scenario(document, Path(path).name))
 
 
-def _run(engine_name: str, plan: dict[str, Any], options: dict[str, Any]) -> RunResult:
+def _run(engine_name: str, plan: Plan, options: dict[str, Any]) -> RunResult:
     return engine(engine_name).run(plan, lambda _done: True, options)
 
 

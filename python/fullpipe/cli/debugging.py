@@ -6,17 +6,17 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import userfiles
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.senders import cc_choices
 
 
-def how_gdb_runs_it(plan: Mapping[str, Any], words: Sequence[str]) -> str:
+def how_gdb_runs_it(plan: Plan, words: Sequence[str]) -> str:
     """The command of gdb for a command of this program (`sys.argv`), with a breakpoint in each
     algorithm's on_ack. It records beside this command's --out and can be repeated. Raises UserError
     if no flow's algorithm is a file of C."""

@@ -5,11 +5,11 @@ group here, so that they run the same flows as the simulator.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
+from fullpipe.plan.plan import Plan
 from fullpipe.scenario.traffic.traces import traces_of
 
 #: The most flows of `[[flow]]`, whose sockets the agent looks at in every sample.
@@ -20,7 +20,7 @@ MAX_FLOWS = 200_000
 MAX_CHUNKS = 1_000_000
 
 
-def refuse_many_flows(plan: Mapping[str, Any], name: str) -> None:
+def refuse_many_flows(plan: Plan, name: str) -> None:
     """Raises UserError for more long flows than a kernel is to have."""
     if (flows := len(plan["flows"])) > MAX_LONG_FLOWS:
         raise UserError(
@@ -29,7 +29,7 @@ def refuse_many_flows(plan: Mapping[str, Any], name: str) -> None:
         )
 
 
-def with_arrivals(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_arrivals(plan: Plan) -> Plan:
     """The plan with every traffic group replaced by its list of flows.
 
     Raises UserError if a trace cannot be read or there are too many flows."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from fullpipe.base import installed
 from fullpipe.base.errors import UserError
 from fullpipe.base.machine import needs_linux
 from fullpipe.congestion import stacks, userfiles
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.senders import cc_choices
 
 
@@ -45,25 +44,25 @@ def turnstile() -> Path:
     return _built("turnstile.so")
 
 
-def put_objects(plan: Mapping[str, Any], folder: Path) -> None:
+def put_objects(plan: Plan, folder: Path) -> None:
     """Copies the eBPF objects that a plan's flows need into a folder, for this host's agent."""
     for algorithm in algorithms(plan):
         (folder / f"{algorithm}.bpf.o").symlink_to(bpf_object(algorithm))
 
 
-def refuse_classes(plan: Mapping[str, Any]) -> None:
+def refuse_classes(plan: Plan) -> None:
     """Raises UserError if a flow runs a Python class, which no kernel can."""
     for algorithm in algorithms(plan):
         if userfiles.is_class(algorithm):
             userfiles.bpf_object(algorithm)
 
 
-def algorithms(plan: Mapping[str, Any]) -> list[str]:
+def algorithms(plan: Plan) -> list[str]:
     """The fullpipe algorithms that a plan's flows run (not the kernel's own)."""
     return sorted({choice["algorithm"] for _, choice in cc_choices(plan)} - {None})
 
 
-def refuse_stacks(plan: Mapping[str, Any], name: str) -> None:
+def refuse_stacks(plan: Plan, name: str) -> None:
     """Raises UserError for congestion controls of QUIC stacks, which no kernel has."""
     for whose, cc in stacks.used(cc_choices(plan)):
         raise UserError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fullpipe.base.errors import UserError
+from fullpipe.plan.plan import Plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,13 +37,11 @@ class Engine(Protocol):
 
     name: str
 
-    def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
+    def check(self, plan: Plan, options: Mapping[str, Any] | None = None) -> None:
         """Raises UserError if this engine cannot run the plan with these options, with the
         reason."""
 
-    def run(
-        self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
-    ) -> RunResult:
+    def run(self, plan: Plan, progress: Progress, options: Mapping[str, Any]) -> RunResult:
         """Runs the plan. Raises RunError if the engine itself fails with nothing recorded."""
 
 

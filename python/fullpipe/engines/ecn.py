@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.plan.plan import Plan
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 #: The algorithm that responds to marks in proportion and between kernels uses DCTCP's echo of each
@@ -14,7 +15,7 @@ from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 _L4S, _ALWAYS_ECT = "prague", ("dctcp", "kernel:dctcp")
 
 
-def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
+def refuse_ecn(plan: Plan, name: str) -> None:
     """Raises UserError for ECN that kernels cannot have: they send ECT(0) only, and DualPI2 queues
     every ECT packet of theirs as L4S."""
     wires = [
@@ -22,10 +23,11 @@ def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
     ]
     kinds = [(wire.get("qdisc") or {}).get("aqm", {}).get("kind") for wire in wires]
     is_dual = any(kind and DISCIPLINES[kind].takes_ect_for_l4s for kind in kinds)
-    senders = [(f"flow.{index}", flow) for index, flow in enumerate(plan["flows"])]
-    for what in ("page", "traffic"):
-        groups = plan.get("pages" if what == "page" else what) or []
-        senders += [(f"{what} {group['name']}", group) for group in groups]
+    senders: list[tuple[str, Mapping[str, Any]]] = [
+        (f"flow.{index}", flow) for index, flow in enumerate(plan["flows"])
+    ]
+    senders += [(f"page {page['name']}", page) for page in plan.get("pages", [])]
+    senders += [(f"traffic {group['name']}", group) for group in plan.get("traffic", [])]
     for where, sender in senders:
         kind = sender.get("ecn_kind")
         is_l4s = is_dual and sender["cc"]["algorithm"] == _L4S
@@ -47,7 +49,7 @@ def refuse_ecn(plan: Mapping[str, Any], name: str) -> None:
 _ACCURATE_SINCE = (7, 0)
 
 
-def refuse_accurate_ecn(plan: Mapping[str, Any], release: str) -> None:
+def refuse_accurate_ecn(plan: Plan, release: str) -> None:
     """Raises UserError for flows with the feedback of RFC 9768 where the kernel of that release
     (`uname -r`) does not negotiate it."""
     numbers = re.match(r"(\d+)\.(\d+)", release)

@@ -5,16 +5,14 @@ crates/fullpipe-agent).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from fullpipe.base.errors import UserError
+from fullpipe.plan.plan import Plan
 
 #: `sk_pacing_shift` of every socket; only network drivers change it (sk_pacing_shift_update()).
 _KERNEL_PACING_SHIFT = 10
 
 
-def refuse_host(plan: Mapping[str, Any], name: str) -> None:
+def refuse_host(plan: Plan, name: str) -> None:
     """Raises UserError for settings of hosts that a kernel does not have."""
     host = plan["host"]
     work = "host.packet_cost, host.ack_cost, host.send_cost, host.handshake_cost"

@@ -27,6 +27,7 @@ from fullpipe.engines.rows import refuse_links, refuse_rows, with_steps
 from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
+from fullpipe.plan.plan import Plan
 
 _POLL_S = 0.1
 #: Seconds beyond the run's duration that the agent may take for set-up and clean-up.
@@ -39,7 +40,7 @@ class LiveEngine:
 
     name = "live"
 
-    def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
+    def check(self, plan: Plan, options: Mapping[str, Any] | None = None) -> None:
         """Raises UserError if the agent is missing, or, with options, if this host's kernel lacks
         what the plan needs."""
         refuse_links(plan, self.name)
@@ -62,9 +63,7 @@ class LiveEngine:
                 "needs root: sudo fullpipe run ... (or --engine vm, which needs no rights)"
             )
 
-    def run(
-        self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
-    ) -> RunResult:
+    def run(self, plan: Plan, progress: Progress, options: Mapping[str, Any]) -> RunResult:
         """Runs the plan; options `peer` (HOST[:PORT]) and `token` for a real network."""
         self.check(plan, options)
         peer = _peer(options)
@@ -102,7 +101,7 @@ class LiveEngine:
 
 
 def _run_agent(
-    request: Mapping[str, Any], folder: Path, plan: Mapping[str, Any], progress: Progress
+    request: Mapping[str, Any], folder: Path, plan: Plan, progress: Progress
 ) -> tuple[bytes, bool, str]:
     """The agent's output stream, whether the run was stopped on request, and its stderr."""
     output = folder / "stream"

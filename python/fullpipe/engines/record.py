@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fullpipe
 from fullpipe.base.commit import git_commit
 from fullpipe.congestion import registry, userfiles
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.senders import cc_choices
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def record_result(run: Run, out: Path, result: RunResult) -> Recording:
     return write_recording(out, metadata, run.text, result.tables)
 
 
-def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def _constants(plan: Plan) -> dict[str, dict[str, float]]:
     """Constants of every algorithm of the plan, by name, each in its own unit."""
     constants: dict[str, dict[str, float]] = {}
     for _, choice in cc_choices(plan):
@@ -67,7 +67,7 @@ def _constants(plan: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     return constants
 
 
-def _variables(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _variables(plan: Plan) -> dict[str, Any]:
     """Unit and meaning of the variables that only some algorithms have, by the names of these and
     of their columns in `cc_samples`; empty where no algorithm has any."""
     return registry.own_variables(
@@ -79,7 +79,7 @@ def _variables(plan: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _sources(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _sources(plan: Plan) -> dict[str, Any]:
     """Source text of the plan's algorithms from files, so that the recording can be repeated."""
     sources = {}
     for name in sorted({choice["algorithm"] or "" for _, choice in cc_choices(plan)}):

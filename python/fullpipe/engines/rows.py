@@ -4,11 +4,12 @@ of rate and delay that htb and netem can follow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
+from fullpipe.plan.plan import Link, Plan
 from fullpipe.scenario import link_traces
 
 #: A step's rate is the trace's mean over this interval. Each change costs the guest about 50 us of
@@ -16,7 +17,7 @@ from fullpipe.scenario import link_traces
 RATE_BIN_MS = 20
 
 
-def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
+def refuse_links(plan: Plan, engine: str) -> None:
     """Raises UserError for links that htb and netem cannot emulate. Frames of a kernel's simulated
     radios (mac80211_hwsim) take no time on the air."""
     for link in plan.get("links", []):
@@ -44,13 +45,13 @@ def refuse_links(plan: Mapping[str, Any], engine: str) -> None:
             )
 
 
-def refuse_rows(plan: Mapping[str, Any]) -> None:
+def refuse_rows(plan: Plan) -> None:
     """Raises UserError if a plan has links although the network between two hosts is real."""
     if len(plan["links"]) > 1 or plan["links"][0]["name"] != "path":
         raise UserError("link: a real network has its own; leave it out, or run without --peer")
 
 
-def with_steps(plan: Mapping[str, Any]) -> Mapping[str, Any]:
+def with_steps(plan: Plan) -> Plan:
     """The plan with traces as steps of rates and delays. Raises UserError if a trace file changed
     after the plan was made."""
     if not any(wire.keys() & {"rate_trace", "delay_trace"} for *_, wire in _directions(plan)):
@@ -68,16 +69,16 @@ def with_steps(plan: Mapping[str, Any]) -> Mapping[str, Any]:
             if delay:
                 wire["delay_steps"] = _native.traces.delays(delay["path"], end_ns)
             medium[direction] = wire
-        links.append({**link, "medium": medium})
+        links.append(Link(name=link["name"], medium=medium))
     return {**plan, "links": links}
 
 
-def qdiscs(plan: Mapping[str, Any]) -> list[str]:
+def qdiscs(plan: Plan) -> list[str]:
     """Kinds of the queue disciplines of all links."""
     return [wire["qdisc"]["aqm"]["kind"] for *_, wire in _directions(plan)]
 
 
-def _directions(plan: Mapping[str, Any]) -> Iterator[tuple[int, Any, str, Any]]:
+def _directions(plan: Plan) -> Iterator[tuple[int, Any, str, Any]]:
     for index, link in enumerate(plan["links"]):
         for direction in ("forward", "reverse"):
             if direction in link["medium"]:

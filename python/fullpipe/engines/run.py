@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fullpipe.base.errors import UserError
 from fullpipe.base.toml import with_value
 from fullpipe.engines.base import engine, refuse_foreign
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.resolve import resolve
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class Run:
     """One run of a scenario on an engine."""
 
-    plan: dict[str, Any]
+    plan: Plan
     #: The scenario's TOML with the seed of this run: what repeats it.
     text: str
     warmup_ns: int = 0

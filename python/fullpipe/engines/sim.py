@@ -18,6 +18,7 @@ from fullpipe.base.errors import AlgorithmError, RunError, UserError
 from fullpipe.base.writing import atomic_file
 from fullpipe.congestion import stacks, userfiles
 from fullpipe.engines.base import Progress, RunResult
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario import link_traces
 
@@ -33,7 +34,7 @@ class SimEngine:
 
     name = "sim"
 
-    def check(self, plan: Mapping[str, Any], _options: Mapping[str, Any] | None = None) -> None:
+    def check(self, plan: Plan, _options: Mapping[str, Any] | None = None) -> None:
         """Raises UserError for features that only a kernel has."""
         for whose, choice in cc_choices(plan):
             if stacks.is_planned(choice):
@@ -45,9 +46,7 @@ class SimEngine:
                 )
         _check_stacks(plan)
 
-    def run(
-        self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
-    ) -> RunResult:
+    def run(self, plan: Plan, progress: Progress, options: Mapping[str, Any]) -> RunResult:
         """Runs the plan; options `pcap` and `cc_trace` are paths of a capture, and of a trace of
         every call of the flows' congestion controls (`fullpipe replay`), to write. With `debug_cc`
         files of C are compiled for a debugger and run in this process."""
@@ -88,7 +87,7 @@ class SimEngine:
         return RunResult(tables, metadata, health, interrupted=bool(raw.get("interrupted")))
 
 
-def _check_stacks(plan: Mapping[str, Any]) -> None:
+def _check_stacks(plan: Plan) -> None:
     flows = stacks.used([(f"flow {flow['name']}", flow["cc"]) for flow in plan["flows"]])
     found = stacks.used(cc_choices(plan))
     for whose, name in found:
@@ -104,20 +103,20 @@ def _check_stacks(plan: Mapping[str, Any]) -> None:
             )
 
 
-def _is_contained(plan: Mapping[str, Any]) -> bool:
+def _is_contained(plan: Plan) -> bool:
     """Whether the plan's algorithms come from files, and none from this program, which only this
     process can run."""
     names = _external(plan)
     return bool(names) and not any(map(userfiles.is_handed, names))
 
 
-def _external(plan: Mapping[str, Any]) -> list[str]:
+def _external(plan: Plan) -> list[str]:
     names = {choice["algorithm"] for _, choice in cc_choices(plan)}
     return sorted(filter(userfiles.is_external, names))
 
 
 def _contained(
-    plan: Mapping[str, Any],
+    plan: Plan,
     progress: Progress,
     files: Mapping[str, int],
     flows: Mapping[str, Any],
@@ -143,7 +142,7 @@ def _contained(
 
 
 def _here(
-    plan: Mapping[str, Any],
+    plan: Plan,
     progress: Progress,
     files: Mapping[str, int],
     flows: dict[str, Any],

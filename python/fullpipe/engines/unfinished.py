@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from fullpipe.base.packets import mss_bytes
+from fullpipe.plan.plan import Plan
 from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES
 
 _TOTALS = (
@@ -20,7 +21,7 @@ _TOTALS = (
 _COUNTED = {"recoveries": "recovery", "timeouts": "rto"}
 
 
-def with_totals(tables: Mapping[str, pa.Table], plan: Mapping[str, Any]) -> dict[str, pa.Table]:
+def with_totals(tables: Mapping[str, pa.Table], plan: Plan) -> dict[str, pa.Table]:
     """The tables, with a row in `flows` for every flow of the plan that has samples; missing rows
     are made from its last sample. `undos` is 0, because kernels do not report it."""
     if plan.get("traffic") and "traffic" not in tables:
@@ -57,18 +58,17 @@ def _of_flow(samples: pa.Table, index: int) -> pa.Table:
     return samples.filter(pc.equal(samples["flow_id"], index))
 
 
-def _described(index: int, plan: Mapping[str, Any]) -> dict[str, Any]:
+def _described(index: int, plan: Plan) -> dict[str, Any]:
     flow, path = plan["flows"][index], plan["path"]
-    delays_ns = [
-        path[name] if flow[name] is None else flow[name]
-        for name in ("forward_delay_ns", "reverse_delay_ns")
-    ]
+    forward_ns, reverse_ns = flow["forward_delay_ns"], flow["reverse_delay_ns"]
+    forward_ns = path["forward_delay_ns"] if forward_ns is None else forward_ns
+    reverse_ns = path["reverse_delay_ns"] if reverse_ns is None else reverse_ns
     return {
         "flow_id": index,
         "flow": flow["name"],
         "cc": flow["cc"]["name"],
         "direction": flow["direction"],
         "start_us": flow["start_ns"] // 1000,
-        "base_rtt_us": sum(delays_ns) // 1000,
+        "base_rtt_us": (forward_ns + reverse_ns) // 1000,
         "mss_bytes": mss_bytes(path["mtu_bytes"]),
     }

@@ -15,19 +15,19 @@ from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.run_store import Store, code_version
 from fullpipe.experiments.values import Point
 from fullpipe.expr.conditions import Condition
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.resolve import resolve
 from fullpipe.sweep.templates import fill
 
 _KIND = "predictions"
-_Plan = dict[str, Any]
 
 
 def lacking(
     entry: Entry, size: Size, store: Store, where: str = ""
-) -> dict[str, tuple[_Plan, float]]:
+) -> dict[str, tuple[Plan, float]]:
     """Key -> plan and warm-up (s) of the cells that lack predictions. `where`: a condition on their
     axes."""
-    found: dict[str, tuple[_Plan, float]] = {}
+    found: dict[str, tuple[Plan, float]] = {}
     if any(metric.predict for metric in entry.metric.values()):
         for cell in entry.cells(size):
             if where and not Condition(where).holds(cell.fields):
@@ -39,7 +39,7 @@ def lacking(
     return found
 
 
-def predict(plan: _Plan, warmup_s: float, store: Store) -> None:
+def predict(plan: Plan, warmup_s: float, store: Store) -> None:
     """Stores the predictions of every model for a plan."""
     from fullpipe import models
 
@@ -72,7 +72,7 @@ def predicted_cells(
     return found
 
 
-def _pick(prediction: dict[str, Any], wanted: str, plan: _Plan) -> float | None:
+def _pick(prediction: dict[str, Any], wanted: str, plan: Plan) -> float | None:
     kind, _, cc = wanted.partition(":")
     if kind == "share":
         share: float | None = prediction["shares"].get(cc)
@@ -85,7 +85,7 @@ def _pick(prediction: dict[str, Any], wanted: str, plan: _Plan) -> float | None:
     return value
 
 
-def _key(plan: _Plan, warmup_s: float) -> str:
+def _key(plan: Plan, warmup_s: float) -> str:
     facts = [{**plan, "name": ""}, warmup_s, code_version("sim"), _models_version()]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -23,6 +23,7 @@ from fullpipe.experiments.grid import Cell
 from fullpipe.experiments.predictions import lacking, predict
 from fullpipe.experiments.run_store import Measured, Store
 from fullpipe.expr.conditions import Condition
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
 from fullpipe.sweep.cells import Cell as SweepCell
@@ -59,7 +60,7 @@ class PredictionJob:
     """A scenario for the models."""
 
     entry_id: str
-    plan: dict[str, Any]
+    plan: Plan
     warmup_s: float
     cost_s: float
     engine: str = "models"

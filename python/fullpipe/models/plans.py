@@ -3,6 +3,7 @@ a caution, and refuse those outside their domain."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ from fullpipe.models.extended import ExtendedRun
 from fullpipe.models.fluid import PROGRAM_NAMES, FluidRun
 from fullpipe.models.share import VERSIONS, split_run
 
-Plan = dict[str, Any]
+#: A plan, made here or recorded.
+Plan = Mapping[str, Any]
 
 NS_PER_S = 1e9
 #: A plan's senders beside its flows -> their section in a scenario.

@@ -5,10 +5,11 @@ The result is the JSON of crates/fullpipe-plan/src/plan.rs.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from fullpipe._native import DEFAULT_KERNEL
 from fullpipe.plan.network import network
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.seeds import longer, rtt_offset_ns
 from fullpipe.plan.senders import senders
 from fullpipe.scenario.host import Host
@@ -17,19 +18,20 @@ from fullpipe.scenario.model import Scenario
 _PACING_SHIFTS = {"1ms": 10, "2ms": 9, "4ms": 8, "8ms": 7}
 
 
-def resolve(scenario: Scenario, seed: int | None = None) -> dict[str, Any]:
+def resolve(scenario: Scenario, seed: int | None = None) -> Plan:
     """The plan of one run; `seed` replaces the scenario's.
 
     Raises UserError where two keys contradict each other."""
     seed = scenario.seed if seed is None else seed
-    found = senders(scenario, seed)
+    sending = senders(scenario, seed)
     plan = {
         "name": scenario.name, "seed": seed, "duration_ns": scenario.duration,
         "sample_interval_ns": scenario.sample_interval, **network(scenario),
-        "flows": found.pop("flows"), "probes": found.pop("probes"), "host": _host(scenario.host),
-        **found,
+        "flows": sending.pop("flows"), "probes": sending.pop("probes"),
+        "host": _host(scenario.host),
+        **sending,
     }  # fmt: skip
-    return longer(plan, rtt_offset_ns(scenario.rtt_spread_ns, seed))
+    return cast(Plan, longer(plan, rtt_offset_ns(scenario.rtt_spread_ns, seed)))
 
 
 def _host(host: Host) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import Choice, choose
 from fullpipe.plan.network import DELAYS, delays_at_ends, resolve_jitter, route
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.seeds import start_offset_ns
 from fullpipe.scenario.applications import resolve_page, resolve_pattern, resolve_udp
 from fullpipe.scenario.flow import Flow
@@ -39,7 +40,7 @@ def senders(scenario: Scenario, seed: int) -> dict[str, list[dict[str, Any]]]:
     return {name: some for name, some in found.items() if some or name in ("flows", "probes")}
 
 
-def cc_choices(plan: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def cc_choices(plan: Plan) -> list[tuple[str, dict[str, Any]]]:
     """(sender, choice) of every congestion control of a plan."""
     found = [(f"flow {flow['name']}", flow["cc"]) for flow in plan["flows"]]
     found += [(f"page {page['name']}", page["cc"]) for page in plan.get("pages", [])]

@@ -21,6 +21,7 @@ from fullpipe.base.units import UnitError, counted, parse_spread, parse_time
 from fullpipe.congestion.trust import from_outside
 from fullpipe.metrics import View, goodput_bps, link_share, ping_ms, queue_delay_rttmin, summary_of
 from fullpipe.metrics.view import Floats
+from fullpipe.plan.plan import Plan as ResolvedPlan
 from fullpipe.plan.resolve import resolve
 from fullpipe.plan.seeds import without_seed
 from fullpipe.recording.recording import Recording, RecordingError
@@ -124,7 +125,7 @@ class Run:
     shares: dict[str, float]
 
     @cached_property
-    def trusted(self) -> tuple[Scenario, dict[str, Any]] | None:
+    def trusted(self) -> tuple[Scenario, ResolvedPlan] | None:
         """The recording's scenario and plan; None where the scenario, read again, gives another
         plan, since an external recording may say anything."""
         try:

@@ -6,7 +6,7 @@ Input from the page is checked here; it can name no file and no program.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from fullpipe.congestion.trust import from_outside
 from fullpipe.engines.run import runs_of
 from fullpipe.engines.runner import execute
 from fullpipe.metrics import summarise
+from fullpipe.plan.plan import Plan
 from fullpipe.plots.plotly_renderer import figure_of
 from fullpipe.report.runs import read_run
 from fullpipe.report.timeline import time_plots
@@ -124,7 +125,7 @@ def draw(document: dict[str, Any], trusted: Sequence[Path] = ()) -> Drawn:
     return Drawn(toml, sliders, figures, summary)
 
 
-def sliders_of(plan: Mapping[str, Any]) -> dict[str, Any]:
+def sliders_of(plan: Plan) -> dict[str, Any]:
     """The values of the sliders that are nearest to a plan; empty if it has more than one link,
     more flows, or congestion controls and queues that the bench does not offer."""
     path, ccs = plan["path"], [flow["cc"]["name"] for flow in plan["flows"]]
@@ -134,9 +135,10 @@ def sliders_of(plan: Mapping[str, Any]) -> dict[str, Any]:
     qdisc, limit = path["qdisc"]["aqm"]["kind"], path["qdisc"]["limit_bytes"]
     if qdisc not in QDISCS or not rtt_ns or not path["rate_bps"]:
         return {}
+    loss = path["loss"]
     found = {
         "rate_mbps": path["rate_bps"] / 1e6, "rtt_ms": rtt_ns / 1e6, "qdisc": qdisc, "flows": ccs,
-        "loss_percent": (path["loss"] or {}).get("probability_ppm", 0) / 1e4,
+        "loss_percent": loss["probability_ppm"] / 1e4 if loss else 0.0,
     }  # fmt: skip
     if limit is not None:
         found["buffer_bdp"] = limit * 8e9 / (path["rate_bps"] * rtt_ns)

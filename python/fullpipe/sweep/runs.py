@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from fullpipe.congestion import userfiles
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.resolve import resolve
 from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.document import find_files
@@ -74,7 +75,7 @@ def run_of(
     return Run(facts, to_json(plan), cost, from_files, has_traffic, warmup_ns=scenario.warmup)
 
 
-def cost_s(plan: Mapping[str, Any], engine_name: str) -> float:
+def cost_s(plan: Plan, engine_name: str) -> float:
     """Rough CPU seconds of a run."""
     path = plan["path"]
     rate_bps: float = path["rate_bps"] + (path["reverse_rate_bps"] or 0)

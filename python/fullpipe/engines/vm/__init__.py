@@ -40,6 +40,7 @@ from fullpipe.engines.vm import (
 )
 from fullpipe.engines.vm.hardware import Hardware, memory_mib
 from fullpipe.engines.vm.shared import Job
+from fullpipe.plan.plan import Plan
 
 _NO_QEMU = f"--engine vm needs {hardware.PROGRAM}; `fullpipe doctor --install` installs it"
 #: Bytes of frames: a row of flow or algorithm samples, at most; and of everything else.
@@ -68,7 +69,7 @@ class VmEngine:
 
     name = "vm"
 
-    def check(self, plan: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> None:
+    def check(self, plan: Plan, options: Mapping[str, Any] | None = None) -> None:
         """Raises UserError if the machine, its kernel or something that the plan needs is missing.
         Without options: if no machine here could run it."""
         self._refuse(plan)
@@ -77,7 +78,7 @@ class VmEngine:
         elif not hardware.is_there() and not uml_kernel.versions():
             raise UserError(_NO_QEMU)
 
-    def _refuse(self, plan: Mapping[str, Any]) -> None:
+    def _refuse(self, plan: Plan) -> None:
         """Raises UserError for plans that no machine here can run, whatever its kernel."""
         refuse_links(plan, self.name)
         refuse_many_flows(plan, self.name)
@@ -86,9 +87,7 @@ class VmEngine:
         assets.refuse_stacks(plan, self.name)
         assets.refuse_classes(plan)
 
-    def run(
-        self, plan: Mapping[str, Any], progress: Progress, options: Mapping[str, Any]
-    ) -> RunResult:
+    def run(self, plan: Plan, progress: Progress, options: Mapping[str, Any]) -> RunResult:
         """Runs the plan; options `machine` (`qemu`, the default, `uml`, or `auto`: `uml` where its
         kernel is built and the plan fits), `kernel` (a version or the path of an image), `modules`,
         `cc_form` (`ebpf` or `module`: how the kernel gets our congestion controls; eBPF in QEMU),
@@ -161,7 +160,7 @@ class VmEngine:
         return RunResult(tables, metadata, health, ended.interrupted, failure)
 
 
-def _code(plan: Mapping[str, Any], kernel: kernels.Kernel, form: str) -> dict[str, bytes]:
+def _code(plan: Plan, kernel: kernels.Kernel, form: str) -> dict[str, bytes]:
     """What brings the plan's congestion controls into the machine's kernel: eBPF objects, or a
     kernel module. Raises UserError for an unknown form, or if no module can be built."""
     if form not in get_args(CcForm):
@@ -183,7 +182,7 @@ class _Machine:
     refused: str
 
 
-def _machine(plan: Mapping[str, Any], options: Mapping[str, Any]) -> _Machine:
+def _machine(plan: Plan, options: Mapping[str, Any]) -> _Machine:
     """The machine that runs the plan. Raises UserError if it or its kernel is not here, or lacks
     what the plan needs."""
     wanted = options.get("machine", "qemu")
@@ -202,7 +201,7 @@ def _machine(plan: Mapping[str, Any], options: Mapping[str, Any]) -> _Machine:
     return _Machine(is_uml, kernel, refused)
 
 
-def _refused_by_uml(plan: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+def _refused_by_uml(plan: Plan, options: Mapping[str, Any]) -> str:
     """Why User Mode Linux cannot run the plan here; empty if it can."""
     try:
         uml_kernel.find(options.get("kernel"), options.get("modules"))
@@ -219,7 +218,7 @@ def _unfinished(ended: watch.Ended, complete: bool) -> str | None:
     return f"the virtual machine {what}; its last messages: {words or 'none'}"
 
 
-def memory_needed_mib(plan: Mapping[str, Any]) -> int:
+def memory_needed_mib(plan: Plan) -> int:
     """MiB of guest memory, enough that memory never limits a window."""
     flows = plan["flows"]
     flight = _MEMORY_PER_FLIGHT * _flight_bytes(plan)
@@ -229,7 +228,7 @@ def memory_needed_mib(plan: Mapping[str, Any]) -> int:
     return _MEMORY_MIB + flows_mib + crowd + int(flight // 2**20)
 
 
-def _flight_bytes(plan: Mapping[str, Any]) -> int:
+def _flight_bytes(plan: Plan) -> int:
     """The most bytes in flight at once: what the links hold in both directions, but no more than
     the flows' send buffers."""
     delayed = (plan["access"], *plan["flows"])
@@ -257,7 +256,7 @@ def _most(way: Mapping[str, Any], what: str) -> int:
     return most
 
 
-def _stream_mib(plan: Mapping[str, Any]) -> int:
+def _stream_mib(plan: Plan) -> int:
     samples = plan["duration_ns"] // plan["sample_interval_ns"] + 1
     rows = samples * (2 * len(plan["flows"]) + 2 * len(plan["links"]) + 1)
     rows += sum(plan["duration_ns"] // probe["interval_ns"] + 1 for probe in plan["probes"])
@@ -274,21 +273,20 @@ def _stream_mib(plan: Mapping[str, Any]) -> int:
     return int(rows_bytes // 2**20) + _STREAM_SPARE_MIB
 
 
-def _hosts(plan: Mapping[str, Any]) -> int:
-    members = [
-        one for name in ("flows", "probes", "pages", "datagrams") for one in plan.get(name, [])
-    ]
+def _hosts(plan: Plan) -> int:
+    members: list[Mapping[str, Any]] = [*plan["flows"], *plan["probes"]]
+    members += [*plan.get("pages", []), *plan.get("datagrams", [])]
     members += [sender for group in plan.get("traffic", []) for sender in group["senders"]]
-    return sum(len({one["hosts"][side] for one in members}) for side in ("near", "far"))
+    return sum(len({member["hosts"][side] for member in members}) for side in ("near", "far"))
 
 
-def _states_bytes(plan: Mapping[str, Any]) -> int:
+def _states_bytes(plan: Plan) -> int:
     """Bytes of our algorithms' states, which the agent sends unencoded."""
     algorithms = [flow["cc"]["algorithm"] for flow in plan["flows"]]
     return sum(state_bytes_of(name) for name in algorithms if name is not None)
 
 
-def _trace_mib(plan: Mapping[str, Any]) -> int:
+def _trace_mib(plan: Plan) -> int:
     path = plan["path"]
     packets = path["rate_bps"] / 8 / path["mtu_bytes"] * plan["duration_ns"] / 1e9
     calls_bytes = packets * _TRACE_CALLS_PER_PACKET * _native.cc.CALL_RECORD_BYTES

@@ -14,13 +14,13 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import registry
 from fullpipe.engines import assets
 from fullpipe.engines.rows import qdiscs
 from fullpipe.engines.vm.kernels import Kernel
+from fullpipe.plan.plan import Plan
 from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
@@ -68,7 +68,7 @@ def _forget_oldest(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def modules(plan: Mapping[str, Any], kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
+def modules(plan: Plan, kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
     """Names of the modules that a plan needs and that the kernel has not built in. Raises UserError
     if the kernel lacks one."""
     builtin = _builtin(kernel)
@@ -84,7 +84,7 @@ def modules(plan: Mapping[str, Any], kernel: Kernel, found: Mapping[str, Path]) 
     return wanted
 
 
-def objects(plan: Mapping[str, Any]) -> dict[str, bytes]:
+def objects(plan: Plan) -> dict[str, bytes]:
     """The eBPF objects that a plan needs, by the names of their files."""
     return {
         f"{algorithm}.bpf.o": assets.bpf_object(algorithm).read_bytes()
@@ -92,7 +92,7 @@ def objects(plan: Mapping[str, Any]) -> dict[str, bytes]:
     }
 
 
-def counted(plan: Mapping[str, Any]) -> dict[str, bytes]:
+def counted(plan: Plan) -> dict[str, bytes]:
     """The eBPF object that measures the cost of the kernel's own CUBIC (bpf/kernel_cubic.c)."""
     if "cubic" not in kernel_ccs(plan):
         return {}
@@ -157,13 +157,13 @@ def _name_of_sources(found: Mapping[str, Path], ready: bool) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
 
-def kernel_ccs(plan: Mapping[str, Any]) -> list[str]:
+def kernel_ccs(plan: Plan) -> list[str]:
     """The kernel's own congestion controls that a plan names."""
     names = {choice["name"] for _, choice in cc_choices(plan) if choice["algorithm"] is None}
     return sorted(name.removeprefix("kernel:") for name in names)
 
 
-def _wanted(plan: Mapping[str, Any]) -> list[str]:
+def _wanted(plan: Plan) -> list[str]:
     wanted = [*_ALWAYS]
     for kind in qdiscs(plan):
         wanted += DISCIPLINES[kind].modules

@@ -23,6 +23,7 @@ from fullpipe.engines.vm import shared
 from fullpipe.engines.vm.core import reserved
 from fullpipe.engines.vm.shared import Job
 from fullpipe.engines.vm.watch import Ended, follow, last_words, prepare, wait
+from fullpipe.plan.plan import Plan
 
 #: The names that the agent knows (crates/fullpipe-agent/src/shared.rs).
 _SHARED, _CONSOLE = "shared", "console"
@@ -49,7 +50,7 @@ def form_of(options: Mapping[str, Any], is_uml: bool) -> str:
     return str(options.get("cc_form") or ("module" if is_uml else "ebpf"))
 
 
-def refused(plan: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+def refused(plan: Plan, options: Mapping[str, Any]) -> str:
     """Why this machine cannot run a plan; empty if it can."""
     ours = assets.algorithms(plan)
     if ours and form_of(options, is_uml=True) == "ebpf":

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.plan.plan import Plan
 
 #: The guest's folder of the job's files. The agent sets the document root
 #: (crates/fullpipe-agent/src/flows/web.rs).
@@ -51,7 +52,7 @@ def request(files: Mapping[str, bytes]) -> dict[str, Any]:
     }
 
 
-def refuse_pages(plan: Mapping[str, Any]) -> None:
+def refuse_pages(plan: Plan) -> None:
     """Raises UserError for pages that these programs cannot load as planned."""
     pages = plan.get("pages", [])
     if not pages:
