@@ -68,7 +68,7 @@ ENGINES: dict[str, str] = {
 EXAMPLES: dict[str, Any] = {
     "version": 1, "name": "bufferbloat at home", "duration": "60s", "warmup": "5s", "seed": 7,
     "flent_test": "rrul", ".start": "1s", ".stop": "50s", ".station": "sta", ".enter": "wire",
-    "flow.tcp": "6.1",
+    "flow.tcp": "6.1", ".kernel": "6.1",
     ".leave": "wire", ".cc": "bbr3", ".jitter_shape": "slotted", ".loss_correlation": "25%",
     "path.buffer": "2bdp", "path.qdisc": "fq_codel", "path.mtu": 9000, "path.forward_delay": "5ms",
     "path.jitter": "10ms", "path.reverse_buffer": "64KB",
