@@ -543,6 +543,20 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_capture_has_the_codepoint_of_every_packet_of_a_connection() {
+    let mut plan = one_packet(1064);
+    plan.duration_ns = 2000 * MS;
+    plan.flows[0].dscp = 46;
+    let (_, packets) = captured(&plan);
+    // Behind headers of 16 and 14 bytes, IP's second byte: the codepoint above two bits of ECN.
+    let of: Vec<_> = packets
+        .iter()
+        .map(|packet| packet[16 + 14 + 1] >> 2)
+        .collect();
+    assert_eq!(of, [46; 8]);
+}
+
+#[test]
 fn a_capture_has_each_byte_of_the_headers() {
     // pcap-savefile(5) with ns; RFC 791, 9293, 7323. The flow starts at 1.064 s with an ECN-setup SYN.
     let mut plan = one_packet(1064);

@@ -13,6 +13,7 @@ pub(crate) use departures::{AccessLink, Next};
 pub(crate) use handshake::{Reaction, Retries};
 pub(crate) use pcap::{AckEdges, Capture, Exchange};
 
+pub(crate) use pcap::Captured;
 pub use pcap::PcapWriter;
 
 use access::{egress_loss, lines, Line};
@@ -308,7 +309,15 @@ impl Hosts {
     pub(crate) fn capture_data(&mut self, connection: usize, data: &Data) {
         let sender = &self.connections[connection].sender;
         let begin = sender.sequence_bytes(data.number);
-        self.capture
-            .write(|pcap| pcap.data(connection as u32, begin, data));
+        let of = self.captured(connection);
+        self.capture.write(|pcap| pcap.data(of, begin, data));
+    }
+
+    /// What a capture says of a connection.
+    pub(crate) fn captured(&self, connection: usize) -> Captured {
+        Captured {
+            flow: connection as u32,
+            dscp: self.headers[self.ids.of_connection(connection)].dscp(),
+        }
     }
 }

@@ -67,6 +67,15 @@ impl Exchange {
     }
 }
 
+/// The connection of a packet.
+#[derive(Clone, Copy)]
+pub(crate) struct Captured {
+    /// Its number.
+    pub(crate) flow: u32,
+    /// The codepoint of its packets in both directions.
+    pub(crate) dscp: u8,
+}
+
 /// Headers of Ethernet and IP.
 struct Header {
     at_ns: u64,
@@ -80,7 +89,7 @@ struct Header {
 
 struct Segment<'a> {
     at_ns: u64,
-    flow: u32,
+    of: Captured,
     from_sender: bool,
     seq: u32,
     ack: u32,
@@ -113,7 +122,7 @@ impl PcapWriter {
     pub(crate) fn handshake(
         &mut self,
         at_ns: u64,
-        flow: u32,
+        of: Captured,
         from_sender: bool,
         mss: u32,
         packet: &HandshakePacket,
@@ -144,7 +153,7 @@ impl PcapWriter {
         };
         self.segment(&Segment {
             at_ns,
-            flow,
+            of,
             from_sender,
             seq: if flags & SYN != 0 { ISN } else { ISN + 1 },
             ack: if flags & ACK != 0 { ISN + 1 } else { 0 },
@@ -158,11 +167,11 @@ impl PcapWriter {
     }
 
     /// A data packet leaves; `begin` is its relative sequence number in bytes.
-    pub(crate) fn data(&mut self, flow: u32, begin: u64, data: &Data) -> io::Result<()> {
+    pub(crate) fn data(&mut self, of: Captured, begin: u64, data: &Data) -> io::Result<()> {
         let flag = |is_set: bool, flag| if is_set { flag } else { 0 };
         self.segment(&Segment {
             at_ns: data.departs_ns,
-            flow,
+            of,
             from_sender: true,
             seq: sequence(begin),
             ack: ISN + 1,
@@ -179,7 +188,7 @@ impl PcapWriter {
     pub(crate) fn ack(
         &mut self,
         at_ns: u64,
-        flow: u32,
+        of: Captured,
         edges: &AckEdges,
         ack: &Ack,
         is_accurate: bool,
@@ -196,7 +205,7 @@ impl PcapWriter {
         }
         self.segment(&Segment {
             at_ns,
-            flow,
+            of,
             from_sender: false,
             seq: ISN + 1,
             ack: sequence(edges.next),
@@ -210,10 +219,10 @@ impl PcapWriter {
     }
 
     /// The sender acknowledges the receiver's FIN; `end` is its relative sequence number in bytes.
-    pub(crate) fn last_ack(&mut self, at_ns: u64, flow: u32, end: u64) -> io::Result<()> {
+    pub(crate) fn last_ack(&mut self, at_ns: u64, of: Captured, end: u64) -> io::Result<()> {
         self.segment(&Segment {
             at_ns,
-            flow,
+            of,
             from_sender: true,
             seq: sequence(end),
             ack: ISN + 2,
@@ -273,17 +282,18 @@ impl PcapWriter {
     }
 
     fn segment(&mut self, segment: &Segment<'_>) -> io::Result<()> {
+        let Captured { flow, dscp } = segment.of;
         let tcp_bytes = 20 + 12 + segment.options.len();
         let header = Header {
             at_ns: segment.at_ns,
-            ends: [address(10, segment.flow), address(11, segment.flow)],
+            ends: [address(10, flow), address(11, flow)],
             from_near: segment.from_sender,
-            tos: segment.ecn,
+            tos: dscp << 2 | segment.ecn,
             protocol: TCP,
             ip_bytes: 20 + tcp_bytes as u32 + segment.payload_bytes,
         };
         self.header(&header, tcp_bytes as u32);
-        let port = NEAR_PORT + (segment.flow % 20_000) as u16;
+        let port = NEAR_PORT + (flow % 20_000) as u16;
         self.ports(port, 5201, segment.from_sender);
         let buffer = &mut self.buffer;
         buffer.extend(segment.seq.to_be_bytes());

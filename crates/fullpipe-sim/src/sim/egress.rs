@@ -124,9 +124,10 @@ impl Simulation<'_> {
             captured.sender.mss_bytes(),
         );
         if from_sender == leaves {
+            let of = self.hosts.captured(connection);
             self.hosts
                 .capture
-                .write(|pcap| pcap.handshake(now_ns, connection as u32, from_sender, mss, packet));
+                .write(|pcap| pcap.handshake(now_ns, of, from_sender, mss, packet));
         }
     }
 

@@ -152,9 +152,10 @@ impl Simulation<'_> {
         let sender = &self.hosts.connections[connection].sender;
         let edges = AckEdges::new(ack, |number| sender.sequence_bytes(number));
         let is_accurate = sender.has_accurate_ecn();
+        let of = self.hosts.captured(connection);
         self.hosts
             .capture
-            .write(|pcap| pcap.ack(now_ns, connection as u32, &edges, ack, is_accurate));
+            .write(|pcap| pcap.ack(now_ns, of, &edges, ack, is_accurate));
     }
 
     #[inline(never)]
@@ -218,9 +219,10 @@ impl Simulation<'_> {
             closing.data_direction,
             sender.sequence_bytes(sender.snd_una()),
         );
+        let of = self.hosts.captured(connection);
         self.hosts
             .capture
-            .write(|pcap| pcap.last_ack(now_ns, connection as u32, end));
+            .write(|pcap| pcap.last_ack(now_ns, of, end));
         self.send_control(connection, direction, Body::LastAck);
     }
 
