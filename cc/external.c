@@ -11,6 +11,10 @@
 extern __attribute__((visibility("default"))) const struct cc_algorithm cc_external;
 extern __attribute__((visibility("default"))) const struct cc_layout cc_layout[];
 #define CC_CALL(call) call
+#ifdef CC_NOTES_DECISIONS /* for fuzz.c */
+void cc_note_decision(const struct cc_ctl *ctl);
+#define CC_DECIDED(ctl) cc_note_decision(ctl)
+#endif
 #include "table.h"
 
 #define DEFINE(name) CC_DEFINE(name)

@@ -14,6 +14,11 @@
  * events come in Linux's order. Every call is made twice, on copies of the state and on stacks
  * filled with different values, so that a read of uninitialised memory changes the result. The
  * program starts no other: it runs where none may be started.
+ *
+ * Decisions are judged as the algorithm made them, before the contract's bounds hide them; each
+ * connection ends with calm seconds, in which a phase that drains the path must end. With
+ * CC_WATCHES_PRODUCTS the algorithm is compiled by clang with -fsanitize=unsigned-integer-overflow,
+ * and a product of 32 bits that wraps is a fault.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,13 +35,22 @@ extern const struct cc_algorithm cc_external;
 #define LIMIT_S 2          /* of processor time, for CALLS calls */
 #define CYCLES_OF_TIME 17u /* magnitudes of a pause: up to 2^30 us */
 
+#define CALM_RTT_US 100000u
+#define CALM_ROUNDS 1500u  /* 150 s */
+#define STUCK_ROUNDS 1200u /* 120 s: constants of built-in algorithms allow 60 s */
+
 enum kind { INIT, ON_ACK, ON_EVENT };
+
+enum fault { NO_FAULT, CWND_0, CWND_WRAPPED, SSTHRESH_0, RATE_0, PRODUCT_WRAPPED, STUCK };
 
 /* The call under way. */
 struct call {
 	u64 connection, number;
 	u32 kind; /* enum kind */
 	u32 differs;
+	u32 fault; /* enum fault */
+	u32 fault_line;
+	char fault_file[256];
 	struct cc_conn conn;
 	struct cc_ack ack;
 	struct cc_event event;
@@ -49,6 +63,78 @@ static s64 *values, *other_values;
 static struct cc_kept kept;
 static u64 random_state;
 static u32 flags; /* of the algorithm with the connection's constants */
+static struct cc_ctl decided;
+
+void cc_note_decision(const struct cc_ctl *ctl);
+void cc_note_decision(const struct cc_ctl *ctl) { decided = *ctl; }
+
+static void accuse(enum fault fault)
+{
+	call->fault = fault;
+	exit(1);
+}
+
+#ifdef CC_WATCHES_PRODUCTS
+/* What clang's instrumentation calls (compiler-rt, ubsan_handlers.h). */
+struct overflow {
+	const char *file;
+	u32 line, column;
+	const struct {
+		unsigned short kind, info; /* of an integer: log2 of its bits, times 2, + signed */
+	} * type;
+};
+
+void __ubsan_handle_mul_overflow(const struct overflow *data, u64 left, u64 right);
+void __ubsan_handle_add_overflow(const struct overflow *data, u64 left, u64 right);
+void __ubsan_handle_sub_overflow(const struct overflow *data, u64 left, u64 right);
+void __ubsan_handle_negate_overflow(const struct overflow *data, u64 value);
+
+void __ubsan_handle_mul_overflow(const struct overflow *data, u64 left, u64 right)
+{
+	(void)left;
+	(void)right;
+	/* cc_random_init() of fixed.h wraps on purpose. */
+	if (data->type->info >> 1 != 5 || strstr(data->file, "/fixed.h"))
+		return;
+	call->fault_line = data->line;
+	strncpy(call->fault_file, data->file, sizeof(call->fault_file) - 1);
+	accuse(PRODUCT_WRAPPED);
+}
+
+/* Counters and sequence numbers wrap. */
+void __ubsan_handle_add_overflow(const struct overflow *data, u64 left, u64 right)
+{
+	(void)data;
+	(void)left;
+	(void)right;
+}
+
+void __ubsan_handle_sub_overflow(const struct overflow *data, u64 left, u64 right)
+{
+	(void)data;
+	(void)left;
+	(void)right;
+}
+
+void __ubsan_handle_negate_overflow(const struct overflow *data, u64 value)
+{
+	(void)data;
+	(void)value;
+}
+#endif
+
+/* What no host can make sense of. `named_rate`: the call before named a rate. */
+static void judge(u32 named_rate)
+{
+	if (!decided.cwnd)
+		accuse(CWND_0);
+	if (decided.cwnd > 1u << 31)
+		accuse(CWND_WRAPPED);
+	if (!decided.ssthresh)
+		accuse(SSTHRESH_0);
+	if (flags & CC_OWNS_CWND && named_rate && !decided.pacing_rate_Bps)
+		accuse(RATE_0);
+}
 
 /* splitmix64 (Steele, Lea, Flood 2014) */
 static u64 draw(void)
@@ -96,9 +182,12 @@ static void tell(void)
 {
 	struct cc_ctl ctl = call->ctl, other = call->ctl;
 	struct cc_kept other_kept = kept;
+	u32 named_rate = kept.sets_pacing;
+
 	memcpy(twin, state, cc_external.state_bytes);
 	fill_stack(0x5555555555555555ull);
 	make(state, &kept, &ctl);
+	judge(named_rate);
 	cc_external.read(state, params, values);
 	fill_stack(0xaaaaaaaaaaaaaaaaull);
 	make(twin, &other_kept, &other);
@@ -333,12 +422,72 @@ static void connect_(void)
 	conn->is_paced = !chance(4);
 	conn->srtt_us = chance(4) ? 0 : 1 + magnitude(26);
 	memset(&call->ctl, 0, sizeof(call->ctl));
-	call->ctl.cwnd = chance(4) ? 1 + magnitude(24) : 10;
+	call->ctl.cwnd = chance(3) ? 1 + below(CC_CWND_MAX) : chance(2) ? 1 + magnitude(24) : 10;
 	call->ctl.ssthresh = CC_INFINITE;
 	call->ctl.pacing_rate_Bps = ~0ull;
 	call->kind = INIT;
 	call->number = 0;
 	tell();
+}
+
+/* The variable of unit "phase"; variable_count: there is none. */
+static u32 phase_index(void)
+{
+	u32 i;
+
+	for (i = 0; i < cc_external.variable_count; i++)
+		if (!strcmp(cc_external.variables[i].unit, "phase"))
+			break;
+	return i;
+}
+
+/* A path that delivers what the window sent, once a round trip, with nothing lost. */
+static void calm_round(void)
+{
+	struct cc_conn *conn = &call->conn;
+	u32 packets = cc_max_u32(cc_min_u32(call->ctl.cwnd, 1000), 1);
+
+	conn->now_us += CALM_RTT_US;
+	conn->now_ns = conn->edt_ns = conn->now_us * CC_NSEC_PER_USEC;
+	conn->app_limited = 0;
+	conn->is_cwnd_limited = conn->is_cwnd_full = 1;
+	conn->srtt_us = CALM_RTT_US;
+	conn->packets_out = conn->inflight = packets;
+	conn->snd_nxt += packets * conn->mss_bytes;
+	conn->snd_una = conn->snd_nxt;
+	conn->last_send_us = conn->now_us - CALM_RTT_US;
+	call->kind = ON_ACK;
+	memset(&call->ack, 0, sizeof(call->ack));
+	call->ack.acked_sacked = packets;
+	if (flags & CC_OWNS_CWND) {
+		call->ack.prior_us = conn->now_us - CALM_RTT_US;
+		call->ack.prior_delivered = conn->delivered;
+		call->ack.prior_delivered_ce = conn->delivered_ce;
+		call->ack.delivered = (s32)packets;
+		call->ack.interval_us = call->ack.rtt_us = (s32)CALM_RTT_US;
+		call->ack.age_us = CALM_RTT_US;
+		call->ack.prior_inflight = call->ack.tx_inflight = packets;
+		call->ack.last_end_seq = conn->snd_una;
+	}
+	conn->delivered += packets;
+	conn->delivered_us = conn->now_us;
+	conn->packets_out = conn->inflight = 1;
+	tell();
+}
+
+static void calm_down(void)
+{
+	u32 phase = phase_index(), stuck = 0, i;
+
+	if (phase == cc_external.variable_count)
+		return;
+	to_state(CC_OPEN);
+	for (i = 0; i < CALM_ROUNDS; i++) {
+		calm_round();
+		stuck = values[phase] == CC_PHASE_PROBE_RTT ? stuck + 1 : 0;
+		if (stuck > STUCK_ROUNDS)
+			accuse(STUCK);
+	}
 }
 
 static void fuzz(u64 connections)
@@ -363,6 +512,7 @@ static void fuzz(u64 connections)
 			else
 				tell_event(CC_EVENT_ECN_CE, 0, 0);
 		}
+		calm_down();
 	}
 }
 
@@ -375,8 +525,20 @@ static void print_call(void)
 	    "ECN_CE",  "STATE",    "SSTHRESH",     "UNDO",         "RTT",
 	    "SEND",    "LOST",     "TLP_RECOVERY", "ACK",          "TIMER"};
 
+	static const char *const faults[] = {
+	    "",
+	    "it sets cwnd to 0",
+	    "it sets a window below 0, which wraps to billions of packets",
+	    "it sets ssthresh to 0",
+	    "it sets a pacing rate of 0 after a rate, which leaves the rate to the host",
+	    "a product of 32 bits wraps; make one of its factors a u64",
+	    "it stays in the phase ProbeRTT for 120 s of a path that loses nothing"};
+
 	if (call->differs)
 		printf("differs\n");
+	if (call->fault)
+		printf("fault: %s:%u: %s\n", call->fault_file, call->fault_line,
+		       faults[call->fault]);
 	printf("call %llu of connection %llu: ", call->number, call->connection);
 	if (call->kind == INIT)
 		printf("init");

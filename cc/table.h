@@ -44,12 +44,18 @@
 
 #define CC_VARIABLES(name) CC_JOIN_VALUE(CC_VARIABLES_, CC_HAS_LIST(name##_STATE))(name)
 
+/* What looks at decisions before their bounds defines it (cc/external.c). */
+#ifndef CC_DECIDED
+#define CC_DECIDED(ctl) ((void)0)
+#endif
+
 /* One call in the four steps of defaults.h. */
 #define CC_DECIDE(name, event_kind, call, settle)                                                  \
 	do {                                                                                       \
 		u64 host_rate_Bps = ctl->pacing_rate_Bps;                                          \
 		cc_open_event(kept, name##_FLAGS, event_kind, ctl);                                \
 		CC_CALL(call);                                                                     \
+		CC_DECIDED(ctl);                                                                   \
 		settle;                                                                            \
 		cc_close_ctl(kept, name##_FLAGS, conn, host_rate_Bps, ctl);                        \
 	} while (0)

@@ -4,7 +4,9 @@ process (cc/fuzz.c) that may read its own program alone. Must never load it into
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ from fullpipe.congestion.userfiles.preprocessing import preprocess
 from fullpipe.congestion.userfiles.source import Source, keep
 
 #: Number of connections, of 1,000 calls each.
-CONNECTIONS = 200
+CONNECTIONS = 2000
 #: Time limit for all calls. The process ends itself if 1,000 calls take 2 s of CPU time.
 TIMEOUT_S = 60.0
 
@@ -28,12 +30,18 @@ _SANITIZED = (
     "-std=gnu11", "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=undefined,address",
     "-fno-sanitize-recover=all", "-Wno-unused-function",
 )  # fmt: skip
+#: The same calls where clang says which products wrap.
+_PRODUCTS = ("-std=gnu11", "-O1", "-g", "-Wno-unused-function")
+_WRAPS = "-fsanitize=unsigned-integer-overflow"
+#: The host sees decisions before they are bounded.
+_NOTES = "-DCC_NOTES_DECISIONS"
 #: Of the user's file, which sees no header of a libc.
 _ALONE = ("-std=gnu11", "-ffreestanding", "-nostdinc")
 #: Room for struct call of cc/fuzz.c.
 CALL_BYTES = 4096
 _UNDEFINED = re.compile(r"^(\S+:\d+):\d+: runtime error: (.*)$", re.M)
 _MEMORY = re.compile(r"ERROR: AddressSanitizer: (\S+)")
+_FAULT = re.compile(r"^fault: (?::0|(.+?:\d+)): (.+)$")
 _FRAME = re.compile(r"^\s*#\d+ 0x[0-9a-f]+ in (\w+) (\S+?:\d+)\b", re.M)
 
 
@@ -49,7 +57,12 @@ def fuzz(source: Source, seed: int = 1, connections: int = CONNECTIONS) -> str:
     with toolchain.workplace() as place:
         program = build(source, place, _SANITIZED)
         drive(source, program, seed, connections)
-    return f"{connections * 1000:,} calls of {connections} connections"
+        clang = shutil.which(os.environ.get("CLANG", "clang"))
+        if clang is not None:
+            program = build(source, place, _PRODUCTS, clang)
+            drive(source, program, seed, connections)
+    lacks = "" if clang else "; without clang, which sees 32-bit products that wrap"
+    return f"{connections * 1000:,} calls of {connections:,} connections{lacks}"
 
 
 def drive(source: Source, program: Path, seed: int, connections: int) -> None:
@@ -63,20 +76,22 @@ def drive(source: Source, program: Path, seed: int, connections: int) -> None:
     raise UserError(_explained(source, answer, last.stdout))
 
 
-def build(source: Source, place: Path, flags: Sequence[str]) -> Path:
+def build(source: Source, place: Path, flags: Sequence[str], clang: str | None = None) -> Path:
     """A program in the folder `place`: the file, compiled with these flags as it is checked, and
-    cc/fuzz.c. Raises UserError with the compiler's errors, NoSanitizersError if it has none."""
+    cc/fuzz.c, with clang watching the file's products. Raises UserError with the compiler's
+    errors, NoSanitizersError if it has none."""
     include = shipped("cc")
     folder = keep(source) / "source"
-    defined = [flag for flag in flags if flag.startswith("-D")]
+    defined = [_NOTES, *(flag for flag in flags if flag.startswith("-D"))]
     command = [toolchain.compiler(), *_ALONE, *defined, *defines(source), f"-I{folder}",
                f"-I{include}"]  # fmt: skip
     checked = preprocess(source, command, include / "external.c", place)
     compiled, program = place / "external.o", place / "fuzz"
-    compiling = [toolchain.compiler(), *flags]
+    own = [clang, *flags, _WRAPS] if clang else [toolchain.compiler(), *flags]
+    hosts = [toolchain.compiler(), *flags, *(("-DCC_WATCHES_PRODUCTS",) if clang else ())]
     steps = (
-        [*compiling, "-ffreestanding", "-c", str(checked.file), "-o", str(compiled)],
-        [*compiling, f"-I{include}", str(include / "fuzz.c"), str(compiled), "-o", str(program)],
+        [*own, "-ffreestanding", "-c", str(checked.file), "-o", str(compiled)],
+        [*hosts, f"-I{include}", str(include / "fuzz.c"), str(compiled), "-o", str(program)],
     )
     for step in steps:
         built = toolchain.run(step, [folder, include], place, source.path)
@@ -123,8 +138,11 @@ def _explained(source: Source, answer: subprocess.CompletedProcess[str], told: s
     undefined, memory = _UNDEFINED.search(report), _MEMORY.search(report)
     said = told.splitlines()
     call = said[-1] if said else "no call is known"
+    fault = next((_FAULT.match(line) for line in said if line.startswith("fault: ")), None)
     where = own[0] if own else str(source.path)
-    if undefined:
+    if fault:
+        where, what = source.place(fault[1]) if fault[1] else where, fault[2]
+    elif undefined:
         what = undefined[2]
         if _is_own(source, undefined[1]):
             where = undefined[1]

@@ -18,7 +18,9 @@ from fullpipe.congestion.userfiles.source import Source, keep
 
 #: Without optimisation every variable is in memory, where what the stack held before is read.
 _PLAIN = ("-std=gnu11", "-O0", "-g", "-fno-stack-protector", "-w")
-#: Connections of 1,000 calls each under valgrind, which takes 20 times as long.
+#: Connections of 1,000 calls each.
+_CONNECTIONS = 200
+#: The same under valgrind, which takes 20 times as long.
 _WATCHED = 10
 _STATUS = 99
 _CREATED = "Uninitialised value was created"
@@ -40,8 +42,8 @@ def uninitialised(source: Source) -> str:
         _watch(source, valgrind)
     with toolchain.workplace() as place:
         program = fuzzing.build(source, place, _PLAIN)
-        fuzzing.drive(source, program, 1, fuzzing.CONNECTIONS)
-    asked.append(f"{fuzzing.CONNECTIONS * 1000:,} calls on two stacks")
+        fuzzing.drive(source, program, 1, _CONNECTIONS)
+    asked.append(f"{_CONNECTIONS * 1000:,} calls on two stacks")
     if valgrind is not None:
         asked.append(f"{_WATCHED * 1000:,} under valgrind")
     missing = [name for name, there in (("clang", clang), ("valgrind", valgrind)) if not there]
