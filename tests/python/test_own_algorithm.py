@@ -31,6 +31,12 @@ def test_an_axis_of_algorithms_gets_one_more() -> None:
     assert both.claim == [] and both.published == entry.published
 
 
+def test_an_algorithm_that_the_paper_has_adds_no_cell() -> None:
+    entry = of_catalogue(catalogued("ahsan2026_fig18_random_loss"))
+    cells = with_algorithm(entry, "cubic").cells("default")
+    assert [cell.axes for cell in cells] == [cell.axes for cell in entry.cells("default")]
+
+
 def test_a_papers_only_algorithm_gets_another_beside_it() -> None:
     entry = of_catalogue(catalogued("ahsan2025b_fig7_fairness"))
     both = with_algorithm(entry, AIMD)

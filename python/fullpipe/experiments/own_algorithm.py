@@ -65,12 +65,14 @@ def _rewritten(
     `file` what flows run."""
     label = f"{{{axis}.label}}"
 
-    def grids(found: Sequence[Sequence[Axis]]) -> list[dict[str, Any]]:
-        tables = [{each.name: list(each.values) for each in axes} for axes in found]
-        return [
-            {**table, axis: [*(_table(name) for name in table.get(axis, [subject])), own]}
-            for table in tables
-        ]
+    def grids(of: Sequence[Sequence[Axis]]) -> list[dict[str, Any]]:
+        tables = [{each.name: list(each.values) for each in axes} for axes in of]
+        extended = []
+        for table in tables:
+            paper = table.get(axis, [subject])
+            more = [] if own["label"] in paper else [own]
+            extended.append({**table, axis: [*map(_table, paper), *more]})
+        return extended
 
     def size(options: SizeOptions) -> SizeOptions:
         changed = {
