@@ -148,3 +148,21 @@ def test_atm_framing_costs_what_its_cells_cost() -> None:
 def test_tbf_keeps_the_paths_rate() -> None:
     raw = simulate(**document("tbf", buffer="2bdp"))
     assert goodput_bps(raw) == pytest.approx(10e6 * 1448 / 1514, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "options", "words"),
+    [
+        # dualpi2_policy and pie_timer(): whole microseconds, at least one.
+        ("dualpi2", {"update": "1ns"}, "update: '1ns': must be at least 1us"),
+        ("pie", {"update": "999ns"}, "update: '999ns': must be at least 1us"),
+        # Kernels count them in 32 bits.
+        ("tbf", {"burst": "1024GB"}, "burst: '1024GB': must be at most 2GB"),
+        ("fq", {"quantum": "3GB"}, "quantum: '3GB': must be at most 2GB"),
+    ],
+)
+def test_what_a_kernel_refuses_is_refused_by_its_key(
+    qdisc: str, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        resolved(qdisc, qdisc_options=options)

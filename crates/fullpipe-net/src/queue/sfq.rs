@@ -113,23 +113,15 @@ impl<P: Packet> Sfq<P> {
         self.free.push(slot);
     }
 
-    /// Drops a packet of the longest slot (sfq_drop()).
+    /// Drops a packet of the longest slot (sfq_drop()). It has two at least: there are no more slots than
+    /// packets in the limit.
     fn drop_from_longest(&mut self, outcome: &mut Outcome<P>) {
-        let longest = self
-            .slots
-            .iter()
-            .enumerate()
-            .max_by_key(|(_, slot)| (slot.packets, slot.changed));
-        let Some((longest, slot)) = longest else {
-            return;
-        };
-        let (mut longest, is_single) = (longest as u32, slot.packets == 1);
-        if is_single {
-            // All have one: the first of the round.
-            longest = self.slots[self.tail as usize].next;
-            self.leave(longest);
-        }
-        if let Some(packet) = self.take(longest, self.head_drop) {
+        let slots = (0u32..).zip(&self.slots);
+        let longest = slots.max_by_key(|(_, slot)| (slot.packets, slot.changed));
+        if let Some(packet) = longest
+            .map(|(longest, _)| longest)
+            .and_then(|longest| self.take(longest, self.head_drop))
+        {
             outcome.drop(packet);
         }
     }

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from fullpipe.scenario.fields import Duration, Ratio, Time
-from fullpipe.scenario.qdiscs.options import MS, Options, Port, set_only
+from fullpipe.scenario.qdiscs.options import MS, Options, Port, Update, set_only
 
 #: The kernel counts a gain in 256ths of a Hz.
 _GAIN_UNITS_PER_HZ = 256
@@ -17,9 +17,7 @@ class DualPi2(Options):
     """Coupled dual queue for L4S (sch_dualpi2, RFC 9332)."""
 
     target: Duration = Field(15 * MS, description="acceptable queueing delay of classic packets")
-    update: Duration = Field(
-        16 * MS, description="interval at which the base probability is updated"
-    )
+    update: Update = Field(16 * MS, description="interval at which the base probability is updated")
     alpha: float = Field(0.16, ge=0, le=100, description="weight of the delay, in Hz")
     beta: float = Field(3.2, ge=0, le=100, description="weight of the delay's change, in Hz")
     step: Time = Field(1 * MS, description="L4S packets that queued for longer are marked")

@@ -6,15 +6,15 @@ from typing import Any
 
 from pydantic import Field
 
-from fullpipe.scenario.fields import Size, Time
+from fullpipe.scenario.fields import Time
 from fullpipe.scenario.host import KernelName
-from fullpipe.scenario.qdiscs.options import Options, Port, set_only
+from fullpipe.scenario.qdiscs.options import Options, Port, Size32, set_only
 
 
 class Fq(Options):
     """Fair queueing by flow (sch_fq)."""
 
-    quantum: Size | None = Field(
+    quantum: Size32 | None = Field(
         None, description="bytes that a flow may send per round; default: two full packets"
     )
     flow_limit: int = Field(100, ge=1, le=10**6, description="packets that one flow may queue")

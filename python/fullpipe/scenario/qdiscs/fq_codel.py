@@ -8,13 +8,13 @@ from pydantic import Field
 
 from fullpipe.scenario.fields import Size
 from fullpipe.scenario.qdiscs.codel import Codel
-from fullpipe.scenario.qdiscs.options import Port
+from fullpipe.scenario.qdiscs.options import Port, Size32
 
 
 class FqCodel(Codel):
     """Fair queueing with CoDel in each queue (sch_fq_codel, RFC 8290)."""
 
-    quantum: Size | None = Field(
+    quantum: Size32 | None = Field(
         None, description="bytes that a flow may send per round; default: one full packet"
     )
     flows: int = Field(1024, ge=1, le=65536, description="number of queues")

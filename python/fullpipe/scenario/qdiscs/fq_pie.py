@@ -6,15 +6,15 @@ from typing import Any
 
 from pydantic import Field
 
-from fullpipe.scenario.fields import Ratio, Size
-from fullpipe.scenario.qdiscs.options import Port
+from fullpipe.scenario.fields import Ratio
+from fullpipe.scenario.qdiscs.options import Port, Size32
 from fullpipe.scenario.qdiscs.pie import Pie
 
 
 class FqPie(Pie):
     """Fair queueing with PIE in each queue (sch_fq_pie)."""
 
-    quantum: Size | None = Field(
+    quantum: Size32 | None = Field(
         None, description="bytes that a flow may send per round; default: one full packet"
     )
     flows: int = Field(1024, ge=1, le=65536, description="number of queues")

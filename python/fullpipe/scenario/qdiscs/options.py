@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fullpipe.scenario.fields import Section
+from fullpipe.base import units
+from fullpipe.scenario.fields import SIZE, TIME, Section
 
 MS = 10**6
+#: Sizes that kernels count in 32 bits.
+Size32 = Annotated[int, SIZE.between(1, 2**31)]
+#: Between two updates of a probability, which kernels count in whole microseconds: DualPI2 refuses
+#: 0 (dualpi2_policy), and PIE would make none (pie_timer()).
+Update = Annotated[int, TIME.between(1000, units.MAX_TIME_NS)]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from fullpipe.scenario.fields import Duration
-from fullpipe.scenario.qdiscs.options import MS, Options, Port
+from fullpipe.scenario.qdiscs.options import MS, Options, Port, Update
 
 #: The kernel counts a gain in sixteenths of a Hz.
 _GAIN_UNITS_PER_HZ = 16
@@ -17,7 +17,7 @@ class Pie(Options):
     """Proportional integral controller enhanced (sch_pie, RFC 8033)."""
 
     target: Duration = Field(15 * MS, description="acceptable queueing delay")
-    update: Duration = Field(
+    update: Update = Field(
         15 * MS, description="what the timer of the drop probability is set to; the kernel counts "
         "in ticks of 4ms and never fires early, so 15ms is 20ms"
     )  # fmt: skip

@@ -6,14 +6,13 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from fullpipe.scenario.fields import Size
-from fullpipe.scenario.qdiscs.options import Options, Port
+from fullpipe.scenario.qdiscs.options import Options, Port, Size32
 
 
 class Sfq(Options):
     """Stochastic fairness queueing (sch_sfq)."""
 
-    quantum: Size | None = Field(
+    quantum: Size32 | None = Field(
         None, description="bytes that a flow may send per round; default: one full packet"
     )
     flows: int = Field(128, ge=1, le=65536, description="flows that may queue at once")

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from fullpipe.scenario.fields import Size
-from fullpipe.scenario.qdiscs.options import Options, Port
+from fullpipe.scenario.qdiscs.options import Options, Port, Size32
 
 #: Of a kernel's timer, in each of which tbf must be able to send (tc-tbf(8)).
 _TICKS_PER_S = 250
@@ -16,7 +15,7 @@ _TICKS_PER_S = 250
 class Tbf(Options):
     """Token bucket filter over a FIFO (sch_tbf)."""
 
-    burst: Size | None = Field(
+    burst: Size32 | None = Field(
         None, description="size of the bucket; default: what the rate carries in 4ms, at least two "
         "full packets"
     )  # fmt: skip
