@@ -613,7 +613,7 @@ fn the_steepest_function_is_exact_for_minutes() {
         (cubic.ctl.cwnd, cubic.ctl.ssthresh) = (1 << 23, 2);
         cubic.ack(1);
         cubic.wait_us(seconds * 1_000_000);
-        let cube = u128::from((seconds - 1) << 10).pow(3) * 10_240 >> 40;
+        let cube = (u128::from((seconds - 1) << 10).pow(3) * 10_240) >> 40;
         let aim = ((1 << 23) + cube).min(u128::from(INFINITE)) as u32;
         let most = expected_per(1 << 23, aim);
         assert!(packets_per_growth(&mut cubic) <= most, "{seconds} s");
