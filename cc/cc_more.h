@@ -17,8 +17,8 @@
  * algorithms have a line in registry.h; an external one is named by its path. bytes.h converts for
  * a host that counts bytes. */
 
-/* Hosts bound ctl->cwnd to this. A window of 16 million packets is none; beyond some hundred million
- * the kernel's own arithmetic of rates (tcp_update_pacing_rate()) overflows. */
+/* Hosts bound ctl->cwnd to this. A window of 16 million packets is none; beyond some hundred
+ * million the kernel's own arithmetic of rates (tcp_update_pacing_rate()) overflows. */
 #define CC_CWND_MAX (1u << 24)
 
 /* Facts of struct cc_conn in Linux:

@@ -13,8 +13,8 @@
  * Where a kernel's TCP and this differ:
  * - sk_pacing_rate and cwnd outlive a call within the contract's bounds (defaults.h).
  * - srtt_us has whole microseconds.
- * - A window of 0 from ssthresh() or undo_cwnd(), at which a kernel's TCP warns and stalls until its
- *   timeout, is a window of 1.
+ * - A window of 0 from ssthresh() or undo_cwnd(), at which a kernel's TCP warns and stalls until
+ * its timeout, is a window of 1.
  * - A file that sets tp->app_limited marks the packets that it sends from there on by itself
  *   (bubble.h).
  */
