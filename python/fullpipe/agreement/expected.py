@@ -23,6 +23,12 @@ _TOLD: dict[Metric, tuple[float, int, str, str]] = {
 }
 
 
+#: What the brief sentence tells, where the rest is, and its greatest length.
+_BRIEFLY = ("share", "queue_rttmin")
+_PAGE = "docs/evidence/map.md"
+_BRIEF = 100
+
+
 def region_of(scenario: Scenario) -> Region | None:
     """The region of the map in which a scenario is; None if it is in none."""
     if _unlike(scenario):
@@ -64,6 +70,22 @@ def sentence(scenario: Scenario) -> str:
     if bounds:
         text += f", and in nine of ten cells by at most {_listed(bounds)}"
     return f"{text}."
+
+
+def brief(scenario: Scenario) -> str:
+    """The same in one line of at most 100 characters; the page has all of it."""
+    region = region_of(scenario)
+    if region is None:
+        text = f"not held against a kernel: {beyond(scenario).partition(' and ')[0]}; {_PAGE}"
+        return text if len(text) <= _BRIEF else f"not held against a kernel; {_PAGE}"
+    bounds = {
+        metric: one.nine_in_ten
+        for metric, one in region.differences.items()
+        if one.nine_in_ten is not None and metric in _BRIEFLY
+    }
+    if sum(flow.count for flow in scenario.flow) == 1:
+        bounds.pop("share", None)
+    return f"kernels within {_listed(bounds)}, 9 of 10 cells: {_PAGE}"
 
 
 def _listed(values: Mapping[Metric, float]) -> str:

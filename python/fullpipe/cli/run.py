@@ -256,9 +256,9 @@ def record(
     if recordings:
         _print(summaries, output.json_, output.per_flow)
         if runs[0].engine == "sim" and not output.json_:
-            from fullpipe.agreement.expected import sentence
+            from fullpipe.agreement.expected import brief
 
-            console.print(sentence(scenario))
+            console.print(brief(scenario), soft_wrap=True)
         for recording in recordings:
             warn(str(recording.path), recording.warnings)
         message(f"recording: {base}")

@@ -7,8 +7,9 @@ from typing import Any
 
 from rich.table import Table
 
-from fullpipe.base.units import KIB, MIB
+from fullpipe.base.units import KIB
 from fullpipe.cli.output import number, percent, text_table
+from fullpipe.metrics.kinds import KINDS, Figure, Kind
 
 Row = Mapping[str, Any]
 #: A column's title, and its cell in a row.
@@ -26,10 +27,10 @@ def run_tables(summaries: Sequence[Row], per_flow: bool = False) -> Iterator[Tab
             yield _table(summaries, lambda run: run["groups"], COMPLETIONS)
     elif any(run["flows"] for run in summaries):
         yield _table(summaries, lambda run: run["flows"], FLOWS)
-    for key, columns in (("pages", PAGES), ("streams", STREAMS)):
-        found = [run for run in summaries if key in run]
+    for kind in KINDS:
+        found = [run for run in summaries if kind.key in run]
         if found:
-            yield _table(found, lambda run, key=key: run[key], columns)  # type: ignore[misc]
+            yield _table(found, lambda run, key=kind.key: run[key], _columns(kind))  # type: ignore[misc]
     found = [run for run in summaries if "traffic" in run]
     if found:
         yield _table(found, _traffic_rows, TRAFFIC)
@@ -111,24 +112,6 @@ COMPLETIONS: Sequence[Column] = (
     ("in s\np50", _number("completion_s", 1, 2, "p50")),
     ("p95", _spread("completion_s", 1, 2, "p95")),
 )
-PAGES: Sequence[Column] = (
-    ("page", _text("page")),
-    ("MiB", _number("bytes", MIB, 2)),
-    ("objects", lambda row: str(len(row["objects"]))),
-    ("loads", _text("loads")),
-    ("done", _text("finished")),
-    ("time ms\nmean", _number("time_s", 1e-3, 0, "mean")),
-    *((part, _number("time_s", 1e-3, 0, part)) for part in ("min", "p50", "p95", "p99", "max")),
-)
-STREAMS: Sequence[Column] = (
-    ("stream", _text("stream")),
-    ("sent", _text("sent")),
-    ("lost", _percent("loss_ratio")),
-    ("delay ms\nmean", _number("delay_s", 1e-3, 2, "mean")),
-    *((part, _number("delay_s", 1e-3, 2, part)) for part in ("p50", "p95", "p99", "max")),
-    ("jitter\nms", _number("jitter_s", 1e-3, 2)),
-    ("frames\nin time", _percent("frames_in_time")),
-)
 TRAFFIC: Sequence[Column] = (
     ("traffic", _text("name")),
     ("flows", _text("flows")),
@@ -153,6 +136,26 @@ LINKS: Sequence[Column] = (
 )
 
 
+def _columns(kind: Kind) -> list[Column]:
+    """The columns of a kind of traffic; a unit that repeats is not written again."""
+    columns: list[Column] = [(kind.named, _text(kind.named))]
+    unit = ""
+    for figure in kind.figures:
+        is_new = figure.unit not in ("", "%", unit)
+        unit = figure.unit
+        title = f"{figure.name} {unit}" if is_new else figure.name
+        columns.append((title.replace(" ", "\n", 1), _figure(figure)))
+    return columns
+
+
+def _figure(figure: Figure) -> Callable[[Row], str]:
+    def cell(row: Row) -> str:
+        text = number(figure.read(row), 1, figure.digits)
+        return f"{text} %" if figure.unit == "%" and text != "-" else text
+
+    return cell
+
+
 def _traffic_rows(summary: Row) -> list[Row]:
     """A row for each group of traffic, then one for each class of sizes."""
     rows: list[Row] = []
@@ -170,15 +173,25 @@ def _traffic_rows(summary: Row) -> list[Row]:
 
 def path_line(summary: Row) -> str:
     """The path's metrics in one line."""
-    path, delay = summary["path"], summary["path"]["queue_delay_rttmin"]
+    limit = summary["limit"]
     mark = " UNHEALTHY" if summary["health"]["problems"] else ""
+    where = f" limited by {limit['link']} {limit['direction']}:" if "link" in limit else ""
+    used = "" if limit["utilisation"] is None else f" utilisation {percent(limit['utilisation'])},"
     line = (
-        f"seed {summary['seed']}{mark}: utilisation {percent(path['utilisation'])}, queue delay "
-        f"p50 {number(delay['p50'], 1, 2)} max {number(delay['max'], 1, 2)} RTTmin, "
-        f"loss {percent(path['loss_ratio'])}"
+        f"seed {summary['seed']}{mark}:{where}{used} {_queue_delay(limit)}, "
+        f"loss {percent(limit['loss_ratio'])}"
     )
     if summary["jain"] is None:
         return line
     is_some = summary["jain_flows"] < len(summary["flows"])
     of = f" ({summary['jain_flows']} flows of equal demand)" if is_some else ""
     return f"{line}, Jain {summary['jain']:.3f}{of}"
+
+
+def _queue_delay(link: Row) -> str:
+    """In ms, and beside it in base RTTs; where no rate is known, by backlog over throughput."""
+    ms, rtts = link["queue_delay_ms"], link["queue_delay_rttmin"]
+    if ms["p50"] is None and link["wait_ms"] is not None:
+        return f"mean wait {number(link['wait_ms'], 1, 1)} ms (backlog over throughput)"
+    median, most = number(ms["p50"], 1, 1), number(ms["max"], 1, 1)
+    return f"delay p50 {median} ms ({number(rtts['p50'], 1, 2)} RTTmin) max {most} ms"

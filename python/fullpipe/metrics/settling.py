@@ -11,10 +11,11 @@ from typing import Any
 
 #: Runs that had settled and are flagged all the same, at most (docs/evidence/settling.md).
 FALSE_ALARMS = 0.05
-#: Of the windows of unsettled runs that were tried, this many times as long sufficed.
+#: How many times as long the next window is suggested to be: a rule of thumb. Drifts end at their
+#: own time, which no window that is too short can tell.
 _LONGER = 6
 _NOT_TESTED = {
-    "too short": "too short to tell whether it had settled: {window:g} s of at least {least:g} s",
+    "too short": "too short to tell whether it had settled: {window:g} s of at least {least:.3g} s",
     "changing": "not tested for settling: flows or rates change within the window",
 }
 #: How a metric's slope is shown: unit, and how many of the recorded one it has.

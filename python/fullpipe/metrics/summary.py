@@ -11,6 +11,8 @@ import numpy as np
 from fullpipe import _native
 from fullpipe.metrics.flows import spread
 from fullpipe.metrics.groups import flow_groups
+from fullpipe.metrics.limiting import limiting_link
+from fullpipe.metrics.probes import probes
 from fullpipe.metrics.view import Row, View
 from fullpipe.recording.recording import Recording
 
@@ -28,11 +30,22 @@ def summary_of(view: View) -> dict[str, Any]:
     """Engine, seed, scenario, `health`, `settling`, and the metrics of this view
     (docs/reference/metrics.md).
 
-    They are those of the run, `flows`, `groups` (one an entry of the scenario's flows), `path` (the
-    queue that the data goes through), `links` (every queue of the row), and where there are any,
+    They are those of the run, `flows`, `groups` (one an entry of the scenario's flows),
+    `completion` of flows with an end, `path` (the queue that the data goes through), `links` (every
+    queue of the row), `limit` (the link that limited the run), and where there are any, `probes`,
     `pages`, `streams` of datagrams and `traffic` (see `summarise_pages`, `summarise_streams`,
     `summarise_traffic`). None stands where there is nothing to measure."""
     recording = view.recording
+    path = {"queue": view.main_queue, **nested("queue", view.path_metrics)}
+    links = [
+        {
+            "link": one.link,
+            "direction": one.direction,
+            "rate_bps": one.rate_bps,
+            **nested("queue", metrics),
+        }
+        for one, metrics in view.link_metrics
+    ]
     applications = _applications(view)
     return {
         "engine": recording.metadata.get("engine"),
@@ -59,16 +72,9 @@ def summary_of(view: View) -> dict[str, Any]:
             }
             for group in flow_groups(view)
         ],
-        "path": {"queue": view.main_queue, **nested("queue", view.path_metrics)},
-        "links": [
-            {
-                "link": one.link,
-                "direction": one.direction,
-                "rate_bps": one.rate_bps,
-                **nested("queue", metrics),
-            }
-            for one, metrics in view.link_metrics
-        ],
+        "path": path,
+        "links": links,
+        "limit": limiting_link(links, path),
         **{key: found for key, found in applications.items() if found},
     }
 
@@ -122,6 +128,9 @@ def _completion(view: View) -> dict[str, Any] | None:
 def _applications(view: View) -> dict[str, list[dict[str, Any]]]:
     """Of what few runs have; what measures it is loaded then."""
     found = {}
+    pings = view.samples("ping_samples")
+    if pings["t_us"].size:
+        found["probes"] = probes(pings["probe"], pings["rtt_us"])
     if view.recording.has("page_loads"):
         from fullpipe.metrics.pages import summarise_pages
 

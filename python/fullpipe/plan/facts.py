@@ -64,7 +64,8 @@ def facts_of(plan: Mapping[str, Any], directions: Sequence[str], warmup_ns: int)
 
 
 class LinkQueue(NamedTuple):
-    """A queue of a row of links; `rate_bps`: of its link at the start, None: not limited."""
+    """A queue of a row of links; `rate_bps`: of its link at the start, or of a policer
+    that lets less through; None: not limited."""
 
     link: str
     direction: Direction
@@ -80,6 +81,8 @@ def link_queues(plan: Mapping[str, Any]) -> list[LinkQueue]:
             if rate_bps or link["medium"].get("kind", "wire") != "wire":
                 name = queue_name(link["name"], direction)
                 queue = Queue(name, link_capacity(link, direction), policed_bps(link, direction))
+                if rate_bps and queue.policed_bps is not None:
+                    rate_bps = min(rate_bps, queue.policed_bps)
                 found.append(LinkQueue(link["name"], direction, rate_bps, queue))
     return found
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fullpipe.metrics.harm import harm
+from fullpipe.metrics.kinds import KINDS
 
 #: What one run's summary (`metrics.summarise`) is compared by: name, unit, digits, value.
 #: Completion comes first: of flows with an end goodput over the run says how long it lasted.
@@ -21,14 +22,15 @@ _METRICS: list[tuple[str, str, int, Callable[[dict[str, Any]], float | None]]] =
     ("completion time p50", "s", 2, lambda s: _of_completion(s, "p50", least=2)),
     ("completion time p95", "s", 2, lambda s: _of_completion(s, "p95", least=2)),
     ("goodput", "Mbit/s", 2, lambda s: _goodput_mbps(s)),
-    ("utilisation", "%", 2, lambda s: _percent(s["path"]["utilisation"])),
-    ("queueing delay p50", "ms", 1, lambda s: s["path"]["queue_delay_ms"]["p50"]),
-    ("queueing delay p50", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p50"]),
-    ("queueing delay p95", "ms", 1, lambda s: s["path"]["queue_delay_ms"]["p95"]),
-    ("queueing delay p95", "RTTmin", 3, lambda s: s["path"]["queue_delay_rttmin"]["p95"]),
+    ("utilisation", "%", 2, lambda s: _percent(s["limit"]["utilisation"])),
+    ("mean wait", "ms", 1, lambda s: _wait_ms(s)),
+    ("queueing delay p50", "ms", 1, lambda s: s["limit"]["queue_delay_ms"]["p50"]),
+    ("queueing delay p50", "RTTmin", 3, lambda s: s["limit"]["queue_delay_rttmin"]["p50"]),
+    ("queueing delay p95", "ms", 1, lambda s: s["limit"]["queue_delay_ms"]["p95"]),
+    ("queueing delay p95", "RTTmin", 3, lambda s: s["limit"]["queue_delay_rttmin"]["p95"]),
     ("ping p50", "ms", 1, lambda s: s["ping_ms"]["p50"]),
     ("ping p95", "ms", 1, lambda s: s["ping_ms"]["p95"]),
-    ("loss", "%", 3, lambda s: _percent(s["path"]["loss_ratio"])),
+    ("loss", "%", 3, lambda s: _percent(s["limit"]["loss_ratio"])),
     ("Jain index", "", 3, lambda s: s["jain"]),
 ]
 #: The group of flows whose harm is measured, in a scenario of `compare --harm-to`.
@@ -116,6 +118,32 @@ def compare_runs(summaries: Mapping[str, Sequence[dict[str, Any]]]) -> list[Row]
             )
         if row is not None:
             rows.append(row)
+    return rows + _of_kinds(summaries)
+
+
+def _of_kinds(summaries: Mapping[str, Sequence[dict[str, Any]]]) -> list[Row]:
+    """The figures of pages, streams and probes that every run has, by their names."""
+    rows = []
+    for kind in KINDS:
+        names = [
+            {one[kind.named] for one in run.get(kind.key, ())}
+            for runs in summaries.values() for run in runs
+        ]  # fmt: skip
+        for name in sorted(set.intersection(*names)) if names else ():
+            for figure in kind.figures:
+                if not figure.compared:
+                    continue
+                found = {
+                    label: [
+                        figure.read(next(one for one in run[kind.key] if one[kind.named] == name))
+                        for run in runs
+                    ]
+                    for label, runs in summaries.items()
+                }
+                title = f"{kind.named} {name}: {figure.compared}"
+                row = compare_values(title, figure.unit, figure.digits, found)
+                if row is not None:
+                    rows.append(row)
     return rows
 
 
@@ -257,6 +285,13 @@ def _goodput_mbps(summary: dict[str, Any]) -> float | None:
     found = summary["completion"]
     is_own = found is not None and found["is_all"]
     return _mega(found["goodput_bps"]["mean"] if is_own else summary["goodput_bps"])
+
+
+def _wait_ms(summary: dict[str, Any]) -> float | None:
+    """Where the queueing delay is not known (Wi-Fi), by backlog over throughput."""
+    limit = summary["limit"]
+    wait: float | None = limit["wait_ms"] if limit["queue_delay_ms"]["p50"] is None else None
+    return wait
 
 
 def _percent(ratio: float | None) -> float | None:

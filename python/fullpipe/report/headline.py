@@ -6,16 +6,19 @@ Intervals are those of `comparison`. Must never know how it is printed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fullpipe.agreement.expected import sentence
 from fullpipe.metrics.settling import sentence as settled
 from fullpipe.plots import style
-from fullpipe.report.comparison import Cell, compare_runs, compare_shares
+from fullpipe.report.comparison import Cell, Row, compare_runs, compare_shares
 from fullpipe.report.runs import Group
 
 #: Metric of `compare_runs` -> how it is called here.
 _FIGURES = {
+    "completion time": "Completion time",
     "utilisation": "Utilisation",
+    "mean wait": "Wait, mean",
     "queueing delay p50": "Queueing delay, median",
     "queueing delay p95": "Queueing delay, 95th percentile",
     "Jain index": "Fairness (Jain)",
@@ -25,12 +28,14 @@ _FIGURES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: what it is called, its mean and interval over the runs, unit and digits."""
+    """One figure: what it is called, its mean and interval over the runs, unit and digits, and the
+    same in another unit."""
 
     name: str
     cell: Cell
     unit: str
     digits: int
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,8 @@ class Headline:
     """The figures of a group; `mark` says how many runs are not to be trusted. Shares are by
     direction, and empty where one congestion control ran. `error`: how far the simulator may be
     from a kernel; empty for other engines, and where the scenario is not known. `settling`: whether
-    the runs had settled."""
+    the runs had settled. `limited_by`: the links that packets waited longest for, where they are
+    others than the one that the plan's path is about."""
 
     label: str
     count: str
@@ -56,14 +62,17 @@ class Headline:
     shares: list[Share]
     error: str
     settling: str
+    limited_by: str
 
 
 def headline(group: Group) -> Headline:
     """The headline of a group. What its runs do not have is left out."""
     summaries = [run.summary for run in group.runs]
-    rows = {row.metric: row for row in compare_runs({group.label: summaries})}
+    rows: dict[str, list[Row]] = {}
+    for row in compare_runs({group.label: summaries}):
+        rows.setdefault(row.metric, []).append(row)
     figures = [
-        Figure(name, rows[metric].cells[group.label], rows[metric].unit, rows[metric].digits)
+        _figure(name, rows[metric], group.label)
         for metric, name in _FIGURES.items()
         if metric in rows
     ]
@@ -73,7 +82,25 @@ def headline(group: Group) -> Headline:
         for name, cell in row.cells.items()
     ]
     settling = settled([summary["settling"] for summary in summaries])
-    return Headline(group.label, group.count, group.mark, figures, shares, _error(group), settling)
+    return Headline(
+        group.label, group.count, group.mark, figures, shares, _error(group), settling,
+        _limited_by(summaries),
+    )  # fmt: skip
+
+
+def _limited_by(summaries: list[dict[str, Any]]) -> str:
+    """The links that limited the runs, where they are named ones."""
+    found = [summary["limit"] for summary in summaries]
+    names = [f"{one['link']} ({one['direction']})" for one in found if one.get("link") != "path"
+             and "link" in one]  # fmt: skip
+    return ", ".join(dict.fromkeys(names))
+
+
+def _figure(name: str, rows: list[Row], label: str) -> Figure:
+    """A figure in its first unit, with its mean in the second beside it."""
+    first, *others = rows
+    beside = ", ".join(f"{row.cells[label].mean:.{row.digits}f} {row.unit}" for row in others)
+    return Figure(name, first.cells[label], first.unit, first.digits, beside)
 
 
 def _error(group: Group) -> str:

@@ -12,6 +12,7 @@ from fullpipe import __version__
 from fullpipe.base.errors import UserError
 from fullpipe.base.writing import write_text
 from fullpipe.metrics import has_names
+from fullpipe.metrics.kinds import KINDS
 from fullpipe.plots import plotly_script
 from fullpipe.plots.model import Plot
 from fullpipe.plots.plotly_renderer import html
@@ -100,6 +101,7 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
         each=runs[: max(1, MAX_FLOWS_LISTED // max(1, *(len(run.ccs) for run in runs)))],
         folded=len(runs) > MAX_RUNS_UNFOLDED,
         with_links=[run for run in runs if has_names(run.summary["links"])],
+        with_kinds=[(kind, [run for run in runs if kind.key in run.summary]) for kind in KINDS],
         with_traffic=[run for run in runs if "traffic" in run.summary],
         headlines=[headline(group) for group in groups[:MAX_HEADLINES]],
         comparison=_comparison(groups) if len(runs) > 1 else [],
