@@ -45,6 +45,9 @@ fn window(facts: PlanFacts, sampled_us: &[u8]) -> PyResult<(f64, f64, f64)> {
     Ok((window.start_s, window.end_s, window.late_s))
 }
 
+/// A metric that drifts: its name, mean, slope a second and p.
+type Drift = (String, f64, f64, f64);
+
 /// The metrics of one run.
 #[pyclass(name = "Run", module = "fullpipe._native.metrics", frozen)]
 struct PyRun(Measured);
@@ -86,7 +89,7 @@ impl PyRun {
 
     /// Whether the run had settled: (`too short`, `changing` or `tested`; how long the window would have
     /// to be where it is too short; of each metric that drifts its name, mean, slope a second and p).
-    fn settling(&self) -> (&'static str, Option<f64>, Vec<(String, f64, f64, f64)>) {
+    fn settling(&self) -> (&'static str, Option<f64>, Vec<Drift>) {
         match self.0.settling() {
             Settling::TooShort(least_s) => ("too short", Some(*least_s), Vec::new()),
             Settling::Changing => ("changing", None, Vec::new()),
