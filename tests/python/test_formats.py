@@ -60,7 +60,7 @@ def test_the_manuals_sweeps_keep_to_their_schema() -> None:
     for page in sorted((ROOT / "docs").rglob("*.md")):
         for block in _TOML.findall(page.read_text(encoding="utf-8")):
             text = re.sub(r"^:.*\n", "", block, flags=re.MULTILINE)
-            if "[axis]" in text and "[scenario]" in text:
+            if "[axis]" in text and "[scenario]" in text and "title =" not in text:
                 validator.validate(tomllib.loads(text))
                 found += 1
     assert found >= 3

@@ -11,7 +11,7 @@ import pytest
 from fullpipe.authoring.new import write_new
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.congestion import external
+from fullpipe.congestion import userfiles
 
 needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang")
 
@@ -86,7 +86,7 @@ def test_a_planted_fault_of_a_decision_is_found(fault: str, tmp_path: Path) -> N
     assert text.count(old) == 1
     part.write_text(text.replace(old, new))
     with pytest.raises(UserError) as finding:
-        external.fuzz(external.read(path), connections=300)
+        userfiles.fuzz(userfiles.read(path), connections=300)
     assert said in str(finding.value)
     assert name in str(finding.value) or "of connection" in str(finding.value)
 
@@ -95,5 +95,5 @@ def test_a_planted_fault_of_a_decision_is_found(fault: str, tmp_path: Path) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["reno", "cubic", "dctcp", "prague", "bbr1", "bbr3", "tarn"])
 def test_no_built_in_algorithm_is_accused(name: str, tmp_path: Path) -> None:
-    source = external.read(_file(tmp_path, f"{name}.h"))
-    assert external.fuzz(source) == "2,000,000 calls of 2,000 connections"
+    source = userfiles.read(_file(tmp_path, f"{name}.h"))
+    assert userfiles.fuzz(source) == "2,000,000 calls of 2,000 connections"

@@ -232,19 +232,21 @@ def test_points_beyond_the_axes_are_told() -> None:
 def summary(**more: Any) -> dict[str, Any]:
     usual = {
         "goodput_bps": 5e6, "jain": 0.9, "ping_ms": {"p50": 20.0, "p95": 30.0}, "flows": [],
-        "path": {"utilisation": 0.5, "loss_ratio": 0.01,
-                 "queue_delay_rttmin": {"p50": 0.25, "p95": 0.75}},
+        "completion": None,
+        "limit": {"utilisation": 0.5, "loss_ratio": 0.01, "wait_ms": None,
+                  "queue_delay_ms": {"p50": 5.0, "p95": 15.0},
+                  "queue_delay_rttmin": {"p50": 0.25, "p95": 0.75}},
     }  # fmt: skip
     return {**usual, **more}
 
 
 def test_rows_of_a_comparison_are_in_the_units_that_people_read() -> None:
-    rows = {row.metric: row for row in compare_runs({"a": [summary()], "b": [summary(jain=None)]})}
-    values = {name: (row.unit, row.cells["a"].mean) for name, row in rows.items()}
-    assert values == {
-        "goodput": ("Mbit/s", 5), "utilisation": ("%", 50), "loss": ("%", 1),
-        "queueing delay p50": ("RTTmin", 0.25), "queueing delay p95": ("RTTmin", 0.75),
-        "ping p50": ("ms", 20), "ping p95": ("ms", 30),
+    rows = compare_runs({"a": [summary()], "b": [summary(jain=None)]})
+    assert {(row.metric, row.unit): row.cells["a"].mean for row in rows} == {
+        ("goodput", "Mbit/s"): 5, ("utilisation", "%"): 50, ("loss", "%"): 1,
+        ("queueing delay p50", "ms"): 5, ("queueing delay p95", "ms"): 15,
+        ("queueing delay p50", "RTTmin"): 0.25, ("queueing delay p95", "RTTmin"): 0.75,
+        ("ping p50", "ms"): 20, ("ping p95", "ms"): 30,
     }  # fmt: skip
 
 
@@ -588,7 +590,7 @@ def test_commands_repeat_seeds_in_a_row(tmp_path: Path) -> None:
     def run(seed: int) -> Any:
         return SimpleNamespace(
             metadata=SimpleNamespace(seed=seed, engine="sim", options={"a_b": "c d"}),
-            recording=SimpleNamespace(scenario_toml='name = "x"\n'),
+            recording=SimpleNamespace(document={"name": "x"}),
         )
 
     def of(*seeds: int) -> list[str]:
@@ -715,7 +717,7 @@ def test_a_headline_has_five_figures_and_shares(tmp_path: Path) -> None:
     figures = {one.name: (one.cell.mean, one.unit) for one in found.figures}
     assert figures["Utilisation"] == (pytest.approx(50), "%")
     assert figures["Fairness (Jain)"] == (pytest.approx(0.9), "")
-    assert figures["Queueing delay, median"] == (pytest.approx(0.25), "RTTmin")
+    assert figures["Queueing delay, median"] == (pytest.approx(5), "ms")
     assert {one.name: one.cell.mean for one in found.shares} == {
         "bbr3": pytest.approx(2 / 3), "cubic": pytest.approx(1 / 3),
     }  # fmt: skip

@@ -48,6 +48,8 @@ def _differences(then: Any, now: Any, where: str = "") -> Iterator[str]:
 def test_what_a_release_wrote_says_the_same_today(folder: Path) -> None:
     then = json.loads((folder / "said.json").read_text(encoding="utf-8"))
     assert then["fullpipe_version"] == folder.name
+    # Why values beside this line are not those that the release printed: a fault of it was mended.
+    assert all(isinstance(reason, str) for reason in then.pop("mended", []))
     found = list(_differences(then, script("released").said(folder)))
     assert not found, "\n".join(found)
 

@@ -8,7 +8,7 @@
 //! Research 30(3), 1982. Several metrics of one run are tested at a level divided by their number
 //! (Bonferroni). docs/evidence/settling.md has the measured rates of false alarms and hits.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, QueueFacts};
 use crate::samples::{QueueSamples, Samples};
 use crate::window::Window;
 
@@ -134,7 +134,7 @@ pub(crate) fn settling(
 /// come and go as a steady load.
 fn is_changing(samples: &Samples, facts: &Facts, window: &Window, delivered: &[f64]) -> bool {
     let changes =
-        |queue: &crate::QueueFacts| queue.capacity.changes_in(window.start_s, window.end_s);
+        |queue: &QueueFacts| queue.capacity.changes_in(window.start_s, window.end_s);
     let all: f64 = delivered.iter().sum();
     let table = &samples.flows;
     let moves = |flow: usize| {

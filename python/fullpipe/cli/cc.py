@@ -146,7 +146,7 @@ def import_(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace NAME.h.")] = False,
 ) -> None:
-    """Writes the file of the contract for a congestion control of a Linux kernel.
+    """Writes NAME.h for a congestion control of a Linux kernel.
 
     The kernel's file runs without this: name it where algorithms are named, as ./tcp_NAME.c. NAME.h
     is written here, with copies of the kernel's files if they lie elsewhere."""

@@ -39,7 +39,7 @@ def hunt(
     json_: Json = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads; default: all cores.")] = None,
 ) -> None:
-    """Searches for the path on which a congestion control does worst.
+    """Searches for the path on which an algorithm does worst.
 
     Varies rates, traces, delays, buffers, loss and jitter, simplifies what it finds, and writes a
     scenario for `fullpipe run`. It then goes on without the ingredients that mattered, and so may

@@ -41,7 +41,7 @@ def tune(
     json_: Json = False,
     jobs: Jobs = None,
 ) -> None:
-    """Searches for the constants of an algorithm that serve an objective best.
+    """Searches for the constants that serve an objective best.
 
     The objective is an expression over rows: scenarios of the file, or items of the scorecard.
     Afterwards each constant goes back to its default, and a little to either side: a table says

@@ -289,7 +289,7 @@ def rate_up(t: Trajectory) -> Measured:
             end = min(visit.last + 1, int(full[0]))
             rounds += max(float(t.round[end] - t.round[visit.first]), 0.0)
     return {
-        "estimate": float(t.max_bw_bps.max()) / (new_bps * t.payload),
+        "estimate": float(np.nanmax(t.max_bw_bps)) / (new_bps * t.payload),
         "probing_rounds": rounds,
         "log2_bdp": math.log2(bdp),
         "rounds_over_log2": rounds / math.log2(bdp),

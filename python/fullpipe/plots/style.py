@@ -16,7 +16,7 @@ CC_COLOURS = {
     "dctcp": "#9424e9", "prague": "#6a9c50", "bbr3-ecn": "#a64b00",
     "bbr3": "#d55e00", "bbr3-linux": "#7a1f0e", "bbrnplus": "#c9659f",
     "bbrnplus-literal": "#f042d0", "bbrnplus-asrun": "#6a1b6f",
-    "bbrnplus-pseudocode": "#8f3f71", "bbrnplus-patch": "#b5489b", "bbrn": "#4f7d2a",
+    "bbrnplus-pseudocode": "#8f3f71", "bbrnplus-patch": "#4f00a9", "bbrn": "#0e03f7",
     "tarn": "#2b3a8f",
     "kernel:reno": "#858585", "kernel:cubic": "#3d92f5", "kernel:bbr": "#8f6245",
 }  # fmt: skip

@@ -68,9 +68,12 @@ def connect(store: Store, allow_files: bool = False) -> duckdb.DuckDBPyConnectio
             rows = ", ".join(sql_text(f"{part}/{view}.parquet") for part in parts)
             # Sweeps at once may have stored a run each; `compact` keeps one.
             once = f" qualify row_number() over (partition by {', '.join(IDENTITY[view])}) = 1"
+            # Parts that an older version wrote have fewer columns.
+            connection.register(f"{view}_none", empty(schema))
             connection.execute(
-                f"create view {view}_rows as select * from read_parquet([{rows}])"
-                f"{once if len(parts) > 1 else ''}"
+                f"create view {view}_rows as select * from (select * from "
+                f"read_parquet([{rows}], union_by_name = true) union all by name "
+                f"select * from {view}_none){once if len(parts) > 1 else ''}"
             )
         else:
             connection.register(f"{view}_rows", empty(schema))
