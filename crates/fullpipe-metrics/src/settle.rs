@@ -133,8 +133,7 @@ pub(crate) fn settling(
 /// Rates that change within the window, or flows that join or leave in it and have a say: short ones
 /// come and go as a steady load.
 fn is_changing(samples: &Samples, facts: &Facts, window: &Window, delivered: &[f64]) -> bool {
-    let changes =
-        |queue: &QueueFacts| queue.capacity.changes_in(window.start_s, window.end_s);
+    let changes = |queue: &QueueFacts| queue.capacity.changes_in(window.start_s, window.end_s);
     let all: f64 = delivered.iter().sum();
     let table = &samples.flows;
     let moves = |flow: usize| {
