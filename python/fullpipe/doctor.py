@@ -81,10 +81,10 @@ def install(
     downloads the kernels that are missing: all that have a name, or the one given. `source`: a
     folder with the files of Debian's packages, in place of the network. Raises UserError for an
     unknown kernel, RunError with the reason or with the command for an administrator."""
-    if kernel is not None and kernels.pinned(kernel) is None:
-        kernels.fetch(kernel, say)  # it says what there is
+    wanted = [kernels.require(name) for name in ([kernel] if kernel else kernels.VERSIONS)]
     if source is not None and not source.is_dir():
-        raise UserError(f"--from {source}: must be a folder with {', '.join(_wanted(kernel))}")
+        files = [file for row in wanted for file in row.packages]
+        raise UserError(f"--from {source}: must be a folder with {', '.join(files)}")
     if (checkout := installed.checkout()) and not _assets().ok:
         say("building the agent and the eBPF objects (once, some two CPU minutes)")
         done = subprocess.run(
@@ -104,12 +104,6 @@ def install(
                 say(f"continued without it: {error}")
     if not hardware.is_there():
         _install_qemu(say)
-
-
-def _wanted(kernel: str | None) -> list[str]:
-    """Files of the packages that an installation downloads."""
-    rows = [kernels.pinned(name) for name in ([kernel] if kernel else kernels.VERSIONS)]
-    return [file for row in rows if row is not None for file in row.packages]
 
 
 def qemu_command() -> str | None:

@@ -83,28 +83,21 @@ class Network:
         """What errors call it."""
         return "compare" if self.path is None else str(self.path)
 
-    def times(self) -> dict[str, Any]:
-        """Duration and warm-up where no option gives them."""
-        from fullpipe.scenario.document import load_document
-
-        if self.path is None:
-            return dict(_TIMES)
-        file = load_document(self.path)
-        return {key: file.get(key, value) for key, value in _TIMES_OF_FILES.items()}
-
-    def document(self) -> dict[str, Any]:
-        """The keys of a scenario that describe it. Raises UserError for an option beside --path."""
+    def document(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The keys of a scenario that describe it; and duration and warm-up, where no option gives
+        them. Raises UserError for an option beside --path."""
         from fullpipe.scenario.document import load_document
         from fullpipe.scenario.network import network_of
 
         given = {name: value for name in _PATH if (value := getattr(self, name)) is not None}
         if self.path is None:
-            return {"path": {**_PATH, **given}}
-        network = network_of(load_document(self.path), self.source)
+            return {"path": {**_PATH, **given}}, dict(_TIMES)
+        file = load_document(self.path)
+        network = network_of(file, self.source)
         for name, value in given.items():
             how = "--set on its [[link]]" if "link" in network else f"--set path.{name}={value}"
             raise UserError(f"--{name}: the path comes from --path; change it with {how}")
-        return network
+        return network, {key: file.get(key, value) for key, value in _TIMES_OF_FILES.items()}
 
 
 @dataclass(frozen=True)
@@ -199,13 +192,13 @@ def compare(
     check_folder("--figures", output.figures)
     look = looks.look_of(output.figures)
     wanted.check(names)
-    path = network.document()
+    path, times = network.document()
     options = engine_options(on.engine, on.machine, kernel=on.kernel)
     base = output.out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
     given = {"duration": wanted.duration, "warmup": wanted.warmup}
-    times = network.times() | {key: value for key, value in given.items() if value is not None}
+    times |= {key: value for key, value in given.items() if value is not None}
     first_ns = None
     while True:
         planned = _planned(names, network, path, wanted, times, on.engine, options)

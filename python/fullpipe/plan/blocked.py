@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fullpipe.base.packets import wire_bytes
 from fullpipe.plan.bottleneck import DIRECTIONS, Direction
 
-#: Bytes of Ethernet's header, which queues count.
-_HEADER_BYTES = 14
 _ALWAYS_PPM = 1_000_000
 
 
 def blocked_flows(plan: Mapping[str, Any]) -> dict[int, str]:
     """Flow -> why none of its data can arrive; without those of which the plan tells nothing."""
     path = plan.get("path") or {}
-    packet_bytes = int(path.get("mtu_bytes", 1500)) + _HEADER_BYTES
+    packet_bytes = wire_bytes(int(path.get("mtu_bytes", 1500)))
     links = plan.get("links", [])
     causes = {
         (index, direction): next(_causes(link, direction, packet_bytes), "")

@@ -55,10 +55,7 @@ def check_tokens(tokens: Sequence[Token], is_contract: Callable[[str], bool]) ->
         if token.kind == "directive":
             check_pragma(token.text, token.place)
         if token.kind == "number" and _FLOAT_NUMBER.fullmatch(token.text):
-            raise UserError(
-                f"{token.place}: {token.text[:_SHOWN]}: an algorithm has integers only; the kernel "
-                "has no floating point. Write gains in 1/1024 (CC_ONE)"
-            )
+            raise floating(token.place, token.text[:_SHOWN])
         if token.kind == "name":
             more = _OF_THE_CONTRACT if is_contract(token.file) else frozenset()
             _check_name(tokens, index, more)
@@ -66,6 +63,14 @@ def check_tokens(tokens: Sequence[Token], is_contract: Callable[[str], bool]) ->
             _check_attributes(tokens[index + 2 : closing(tokens, index + 1)], frozenset())
         elif token.text[0] == '"' and _text(tokens, index - 1)[-1:] == "R":
             raise UserError(f"{token.place}: a raw string: write an ordinary one")
+
+
+def floating(place: str, what: str) -> UserError:
+    """The refusal of a floating-point constant or type."""
+    return UserError(
+        f"{place}: {what}: an algorithm has integers only; the kernel has no floating point. Write "
+        "gains in 1/1024 (CC_ONE)"
+    )
 
 
 def check_pragma(line: str, place: str) -> None:
@@ -127,10 +132,7 @@ def _check_name(tokens: Sequence[Token], index: int, more: Set[str]) -> None:
                 "algorithm may call, which only compute"
             )
     elif _FLOAT_TYPE.fullmatch(token.text):
-        raise UserError(
-            f"{token.place}: {token.text}: an algorithm has integers only; the kernel has no "
-            "floating point. Write gains in 1/1024 (CC_ONE)"
-        )
+        raise floating(token.place, token.text)
     elif token.text in _WORDS:
         raise UserError(f"{token.place}: {_WORDS[token.text]}: nothing for an algorithm")
 

@@ -18,7 +18,7 @@ from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.base.writing import atomic_file
-from fullpipe.congestion.userfiles.refusals import check_pragma
+from fullpipe.congestion.userfiles.refusals import check_pragma, floating
 
 #: CC_CONTRACT_VERSION of cc/cc.h; the changes of each version, for authors of older files; and the
 #: earliest version whose files still run, because later ones only added something. Examples of
@@ -453,10 +453,7 @@ def _check_rules(path: Path, text: str) -> None:
     bare = re.sub(r'"[^"\n]*"', lambda match: " " * len(match[0]), blanked(text))
     match = _FLOAT.search(bare)
     if match:
-        raise UserError(
-            f"{path}:{_line(text, match)}: {match[1]}: an algorithm has integers only; the kernel "
-            "has no floating point. Write gains in 1/1024 (CC_ONE)"
-        )
+        raise floating(f"{path}:{_line(text, match)}", match[1])
 
 
 def _line(text: str, match: re.Match[str]) -> int:

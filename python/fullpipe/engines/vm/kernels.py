@@ -57,6 +57,17 @@ def pinned(name: str) -> Pinned | None:
     return None
 
 
+def require(name: str) -> Pinned:
+    """The kernel that `pinned` gives. Raises UserError for another name, with those that there
+    are."""
+    row = pinned(name)
+    if row is None:
+        raise UserError(
+            f"--kernel {name}: must be {', '.join(VERSIONS)} or one of {', '.join(_exact())}"
+        )
+    return row
+
+
 def find(name: str | None, modules: str | None) -> Kernel:
     """The kernel that `--kernel` and `--modules` name; the default without them. Raises UserError
     if it is missing, with the command that downloads it."""
@@ -139,11 +150,7 @@ def cached(name: str) -> Kernel | None:
 def fetch(name: str, say: debian.Say, source: Path | None = None) -> Kernel:
     """Gets the packages of a kernel, from the network or the folder `source`, and unpacks them into
     the cache. Raises UserError for a name that is not pinned, RunError if that fails."""
-    row = pinned(name)
-    if row is None:
-        raise UserError(
-            f"--kernel {name}: must be {', '.join(VERSIONS)} or one of {', '.join(_exact())}"
-        )
+    row = require(name)
     _made(_cache())
     with tempfile.TemporaryDirectory(dir=_cache(), prefix=".") as text:
         unpacked = Path(text) / "unpacked"
