@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fullpipe.base import commit as commits
 from fullpipe.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +57,22 @@ def test_without_a_command_help_is_printed_and_the_status_is_2() -> None:
 def test_the_version_is_that_of_the_package() -> None:
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert version is not None
-    assert fullpipe("--version").stdout == f"fullpipe {version[1]}\n"
+    package = version[1].replace("-dev", ".dev0")
+    assert fullpipe("--version").stdout.startswith(f"fullpipe {package}")
+
+
+def test_two_builds_of_a_version_in_development_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PEP 440: a local version label follows a plus; letters, digits and periods make it."""
+    first, second = "0123456789abcdef", "fedcba9876543210"
+    named = []
+    for commit in (first, f"{first}+changes", second, None):
+        monkeypatch.setattr(commits, "git_commit", lambda commit=commit: commit)
+        monkeypatch.setattr(commits, "__version__", "1.2.0.dev0")
+        named.append(commits.build_version())
+        monkeypatch.setattr(commits, "__version__", "1.2.0")
+        assert commits.build_version() == "1.2.0"
+    assert named == ["1.2.0.dev0+0123456789ab", "1.2.0.dev0+0123456789ab.changed",
+                     "1.2.0.dev0+fedcba987654", "1.2.0.dev0"]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,21 @@ def test_the_source_distribution_holds_what_it_is_built_from_and_nothing_built()
     assert not [name for name in names if name.endswith((".so", ".o", ".whl", "fullpipe-agent"))]
 
 
+def test_its_metadata_have_the_version_that_it_says_and_the_commit_that_it_was_built_from(
+    installed: Installed,
+) -> None:
+    (metadata,) = [
+        name
+        for name in zipfile.ZipFile(WHEELS[-1]).namelist()
+        if name.endswith(".dist-info/METADATA")
+    ]
+    text = zipfile.ZipFile(WHEELS[-1]).read(metadata).decode()
+    version = next(line for line in text.splitlines() if line.startswith("Version: "))[9:]
+    said = installed.run("--version").split()[1]
+    assert said.partition("+")[0] == version
+    assert (".dev" in version) == ("+" in said)
+
+
 def test_a_run_and_its_report_need_nothing_else(installed: Installed) -> None:
     out = installed.folder / "recording"
     installed.run("run", "scenario.toml", "--out", str(out), "--no-report")

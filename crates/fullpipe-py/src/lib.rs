@@ -19,9 +19,14 @@ mod traces;
 mod traffic;
 mod wifi;
 
+/// The version as the package's metadata have it: Cargo's `1.2.0-dev` is `1.2.0.dev0` (PEP 440).
+fn python_version() -> String {
+    env!("CARGO_PKG_VERSION").replace("-dev", ".dev0")
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("__version__", python_version())?;
     cc::register(module)?;
     controller::register(module)?;
     kernels::register(module)?;

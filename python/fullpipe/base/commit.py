@@ -1,10 +1,12 @@
-"""The commit that this package was made from: a checkout's own, or what a wheel carries."""
+"""The commit that this package was made from: a checkout's own, or what a wheel carries. Two builds
+of a version that is in development differ by it."""
 
 from __future__ import annotations
 
 import functools
 import subprocess
 
+from fullpipe import __version__
 from fullpipe.base.installed import BUILT, checkout
 
 #: scripts/with_sources.sh writes it into wheels and source distributions.
@@ -27,3 +29,13 @@ def git_commit() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return answer.stdout.strip() or None
+
+
+def build_version() -> str:
+    """The version that tells this build from others: "1.2.0" for a release, and for a version in
+    development its commit too, as PEP 440 writes it: "1.2.0.dev0+0123456789ab"."""
+    commit = git_commit()
+    if ".dev" not in __version__ or commit is None:
+        return __version__
+    changed = ".changed" if commit.endswith("+changes") else ""
+    return f"{__version__}+{commit[:12]}{changed}"

@@ -75,9 +75,9 @@ for group in (cc, experiment, sweep, model, trace, flent, traffic, kernel, agent
 
 def _print_version(is_given: bool) -> None:
     if is_given:
-        from fullpipe import __version__
+        from fullpipe.base.commit import build_version
 
-        print(f"fullpipe {__version__}")
+        print(f"fullpipe {build_version()}")
         raise typer.Exit
 
 

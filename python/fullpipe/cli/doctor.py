@@ -42,7 +42,7 @@ def doctor(
     """Checks what this machine can run, and how to get the rest.
 
     Exit status 1: the engine of --for lacks what every scenario needs."""
-    from fullpipe import __version__
+    from fullpipe.base.commit import build_version
     from fullpipe.base.errors import UserError
     from fullpipe.doctor import build_uml, checks, install
 
@@ -60,7 +60,7 @@ def doctor(
     if build is not None:
         build_uml(kernel, message)
     found = checks(for_)
-    console.print(f"fullpipe {__version__}")
+    console.print(f"fullpipe {build_version()}")
     table = text_table("", "what", "found")
     for check in found:
         table.add_row("ok" if check.ok else "no", check.name, check.detail)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import fullpipe
 from fullpipe.base.cache import user_cache
+from fullpipe.base.commit import build_version
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.installed import shipped
 from fullpipe.congestion import userfiles
@@ -164,7 +165,7 @@ def _write(sets: Sequence[CcSet], folder: Path, for_dkms: bool) -> None:
         "objects": " ".join(f"algorithm_{name}.o" for name in names),
         "kernel_names": ", ".join(kernel_names), "example": _example(sets[0]),
     }  # fmt: skip
-    (folder / "module" / "package.h").write_text(_list(names, sets), encoding="utf-8")
+    (folder / "module" / "package.h").write_text(_list(names, sets, for_dkms), encoding="utf-8")
     (folder / "Kbuild").write_text(_KBUILD.format(**facts), encoding="utf-8")
     (folder / "Makefile").write_text(_MAKEFILE, encoding="utf-8")
     (folder / "README").write_text(_README.format(**facts), encoding="utf-8")
@@ -214,14 +215,16 @@ def _algorithm(algorithm: str, name: str, main: str, sets: Sequence[CcSet]) -> s
     return "\n".join(lines) + "\n"
 
 
-def _list(names: Sequence[str], sets: Sequence[CcSet]) -> str:
+def _list(names: Sequence[str], sets: Sequence[CcSet], for_dkms: bool) -> str:
+    # A commit would build the virtual machine's module anew after each one.
+    version = build_version() if for_dkms else fullpipe.__version__
     return (
         "/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */\n"
         "/* What is in this package. */\n"
         f"#define FP_PACKAGE_ALGORITHMS(A) {' '.join(f'A({name})' for name in names)}\n"
         f"#define FP_PACKAGE_SETS(S) {' '.join(f'S({_word(item)})' for item in sets)}\n"
         f'#define FP_PACKAGE_TITLE "{", ".join(item.kernel_name for item in sets)}"\n'
-        f'#define FP_PACKAGE_VERSION "{fullpipe.__version__}"\n'
+        f'#define FP_PACKAGE_VERSION "{version}"\n'
     )
 
 
