@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,11 +70,11 @@ class PullRequest:
     def bodies(self) -> list[str]:
         return [comment["body"] for comment in self._read()]
 
-    def _read(self) -> list[dict[str, object]]:
-        read: list[dict[str, object]] = json.loads(self._store.read_text())
+    def _read(self) -> list[dict[str, Any]]:
+        read: list[dict[str, Any]] = json.loads(self._store.read_text())
         return read
 
-    def _write(self, comments: list[dict[str, object]]) -> None:
+    def _write(self, comments: list[dict[str, Any]]) -> None:
         self._store.write_text(json.dumps(comments))
 
 

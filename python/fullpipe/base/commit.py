@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import subprocess
 
-from fullpipe import __version__
+from fullpipe._native import __version__
 from fullpipe.base.installed import BUILT, checkout
 
 #: scripts/with_sources.sh writes it into wheels and source distributions.
