@@ -8,6 +8,8 @@ set -eu
 	exit 2
 }
 cd "$(dirname "$0")/.."
+# An unpacked source distribution has them in place, and the commit that it was made from.
+[ -e .git ] || exec "$@"
 assets=python/fullpipe/assets
 sources="experiments flent_tests scorecard cc bpf module examples"
 remove() { for name in $sources commit; do rm -rf "${assets:?}/$name"; done; }

@@ -16,10 +16,10 @@ _FILE = BUILT / "commit"
 @functools.cache
 def git_commit() -> str | None:
     """The commit, with "+changes" for a wheel of a changed checkout; None before the first commit,
-    or without Git in a checkout. An installed package may lie inside another repository, so only
-    its own file counts."""
+    or without Git in a checkout. An installed package, or an unpacked source distribution, may lie
+    inside another repository, so only its own file counts."""
     folder = checkout()
-    if folder is None:
+    if folder is None or not (folder / ".git").exists():
         return _FILE.read_text(encoding="utf-8").strip() or None if _FILE.is_file() else None
     # Git refuses another user's repository (sudo, containers) unless the command names it as safe.
     command = ["git", "-c", f"safe.directory={folder}", "-C", str(folder), "rev-parse", "-q",
