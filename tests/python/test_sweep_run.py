@@ -15,7 +15,7 @@ import tomli_w
 
 from fullpipe.base.errors import UserError
 from fullpipe.sweep import running, schedule
-from fullpipe.sweep.cells import cells_of, plan_runs
+from fullpipe.sweep.cells import Cell, asked, cells_of, plan_runs
 from fullpipe.sweep.merging import merge
 from fullpipe.sweep.pool import Here, Pool
 from fullpipe.sweep.query import ask
@@ -58,6 +58,27 @@ def test_axes_are_columns_as_written_and_in_base_units(tmp_path: Path) -> None:
     assert found.to_pylist()[0] == {"rtt": "10ms", "rtt_s": 0.01, "buffer": 0.5}
     columns = ask(store, "select * from flows").column_names
     assert {"goodput_bps", "share", "retransmit_ratio", "seed"} <= set(columns)
+
+
+@pytest.mark.parametrize(
+    ("values", "written", "base"),
+    [
+        ([0.5, 1, 2, 16], "double", None), (["0.5", 1, "16"], "double", None),
+        (["0%", "0.5%"], "string", ("fraction", [0.0, 0.005])),
+        (["2bdp", "16bdp"], "string", ("bdp", [2.0, 16.0])),
+        ([True, False], "bool", None), (["red", "1"], "string", None),
+    ],
+)  # fmt: skip
+def test_numbers_and_quantities_of_an_axis_are_numbers(
+    values: list[object], written: str, base: tuple[str, list[float]] | None
+) -> None:
+    cells = [Cell(index, {"axis": value}, [f"{index}"]) for index, value in enumerate(values)]
+    found = asked(cells)
+    assert str(found["axis"].type) == written
+    others = set(found.column_names) - {"cell", "seed", "key", "axis"}
+    assert others == (set() if base is None else {f"axis_{base[0]}"})
+    if base is not None:
+        assert found[f"axis_{base[0]}"].to_pylist() == base[1]
 
 
 def test_a_name_that_is_an_axis_and_a_column_is_refused_with_both_named(tmp_path: Path) -> None:
@@ -331,12 +352,14 @@ def test_a_run_of_two_sweeps_is_counted_once_and_a_numeric_axis_is_a_number(
     small = {"rtt": ["10ms"], "buffer": [16, 2], "cc": ["reno"]}
     store, _ = filled(tmp_path / "store", sweep(axis=small))
     store, _ = filled(tmp_path / "store", sweep(axis={**small, "buffer": [16, 0.5, 2]}))
-    runs = ask(store, "select key, buffer from runs order by buffer, seed")
+    runs = ask(store, "select key, buffer from runs order by buffer, seed", sweep="all")
     assert runs["buffer"].to_pylist() == [0.5, 0.5, 2, 2, 16, 16]
     assert len(set(runs["key"].to_pylist())) == 6
     (mean,) = ask(store, "select avg(buffer) as mean from runs")["mean"].to_pylist()
     assert mean == pytest.approx(18.5 / 3)
-    cells = ask(store, "select buffer, runs from cells order by buffer, sweep").to_pylist()
+    cells = ask(
+        store, "select buffer, runs from cells order by buffer, sweep", sweep="all"
+    ).to_pylist()
     assert [cell["buffer"] for cell in cells] == [0.5, 2, 2, 16, 16]
     assert {cell["runs"] for cell in cells} == {2}
 

@@ -89,8 +89,8 @@ def run_sweep(
     jobs: int | None = None,
     changes: Iterable[str] = (),
 ) -> SweepResults:
-    """Runs the cells of a sweep that a store lacks (docs/reference/sweeps.md), and returns the
-    store.
+    """Runs the cells of a sweep that a store lacks (docs/reference/sweeps.md), and returns what
+    the store has of this sweep.
 
     `file`: a TOML file, or a dictionary of its shape (`scenario`, `axis`, `sweep`). `out`: the
     store's folder; what is there is not run again. Raises UserError for bad input, RunError if
@@ -116,7 +116,7 @@ def run_sweep(
         raise RunError(
             f"{len(outcome.failures)} runs failed; cell {cell.index}, seed {seed}: {why}"
         )
-    return SweepResults(store.folder)
+    return SweepResults(store.folder, outcome.sweep)
 
 
 def predict(

@@ -18,17 +18,25 @@ _SHOWN_CELLS = 10
 
 
 class SweepResults:
-    """A store of sweeps (docs/reference/sweeps.md). Its views are `cells` (a row for each cell),
-    `runs` (for
-    each run), `flows` (for each flow of a run) and `path` (the bottleneck of each run). Each view
-    has the sweep's axes as columns."""
+    """A sweep in a store (docs/reference/sweeps.md). Its views are `cells` (a row for each cell),
+    `runs` (for each run), `flows` (for each flow of a run) and `path` (the bottleneck of each run).
+    Each view has the sweep's axes as columns."""
 
-    def __init__(self, folder: str | Path) -> None:
-        """Raises UserError if the folder is no store."""
+    def __init__(self, folder: str | Path, sweep: str | None = None) -> None:
+        """`sweep`: which one of the store, by name or id, or `all`; by default the one that was
+        asked for last. Raises UserError if the folder is no store or has no such sweep."""
+        from fullpipe.sweep.listing import ALL, chosen
         from fullpipe.sweep.store import Store
 
         self.folder = Path(folder)
         self._store = Store(self.folder)
+        meant = chosen(self._store.listing(), sweep)
+        self.sweep = meant[0].id if sweep != ALL and meant else sweep
+
+    @property
+    def sweeps(self) -> dict[str, str]:
+        """All sweeps of the store: id -> name, the newest last."""
+        return dict(self._store.listing())
 
     def table(self, view: str = "flows") -> pa.Table:
         """A view as Arrow. Raises UserError for an unknown one."""
@@ -43,7 +51,7 @@ class SweepResults:
         wrong with it."""
         from fullpipe.sweep.query import ask
 
-        return ask(self._store, sql)
+        return ask(self._store, sql, sweep=self.sweep)
 
     def pandas(self, view: str = "flows") -> pd.DataFrame:
         """`table(view)` for pandas."""
@@ -72,7 +80,8 @@ class SweepResults:
         from fullpipe.plots.matplotlib_renderer import figure_of
         from fullpipe.sweep.chart import Request, make_chart
 
-        return Drawing(figure_of(make_chart(self._store, Request(y, x, by, facet, kind, where))))
+        request = Request(y, x, by, facet, kind, where, self.sweep)
+        return Drawing(figure_of(make_chart(self._store, request)))
 
     def __repr__(self) -> str:
         return f"<SweepResults: {self.folder}>"

@@ -48,6 +48,14 @@ CcName = Annotated[
     ),
 ]
 StoreFolder = Annotated[Path, typer.Argument(metavar="STORE", help="A store that a sweep filled.")]
+ChosenSweep = Annotated[
+    str | None,
+    typer.Option(
+        "--sweep",
+        metavar="NAME|ID|all",
+        help="Which sweep of the store; by default the one that was asked for last.",
+    ),
+]
 Engine = Annotated[EngineName, typer.Option(help="What runs it.")]
 Changes = Annotated[
     list[str] | None,

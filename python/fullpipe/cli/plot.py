@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from fullpipe.base.errors import UserError
+from fullpipe.cli.chosen_sweep import say_which
 from fullpipe.cli.options import (
     DEFAULT_LOOK,
+    ChosenSweep,
     LookOptions,
     StoreFolder,
     with_groups,
@@ -45,6 +47,7 @@ def plot(
             metavar="FILE", help="FILE.pdf, .svg, .png or .html; by default a PNG in STORE."
         ),
     ] = None,
+    sweep: ChosenSweep = None,
     looks: LookOptions = DEFAULT_LOOK,
 ) -> None:
     """Plots a metric of a sweep.
@@ -59,7 +62,9 @@ def plot(
     if path.suffix not in (".pdf", ".png", ".svg", ".html"):
         raise UserError(f"--out {path}: must end in .pdf, .svg, .png or .html")
     look = looks.look()
-    chart = make_chart(Store(store), Request(y, x, by, facet, kind, where))
+    opened = Store(store)
+    chart = make_chart(opened, Request(y, x, by, facet, kind, where, sweep))
+    say_which(opened, sweep)
     if unknown := unknown_labels([chart], look):
         raise UserError(f"--label {unknown[0]}: nothing in the plot has this name")
     if path.suffix == ".html":
@@ -81,6 +86,7 @@ def effects(
     y: Annotated[str, typer.Option(metavar="METRIC", help="A metric, such as share.")],
     of: Annotated[str, typer.Option(metavar="AXES", help="Axes, separated by commas.")],
     where: _Where = None,
+    sweep: ChosenSweep = None,
 ) -> None:
     """Tests which axes of a sweep matter for a metric.
 
@@ -94,7 +100,9 @@ def effects(
         raise UserError("--of: name axes, such as cc,rtt")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UserError(f"--of {of}: {', '.join(twice)} is named twice")
-    values, factors = run_values(Store(store), y, names, where)
+    opened = Store(store)
+    values, factors = run_values(opened, y, names, where, sweep)
+    say_which(opened, sweep)
     table = text_table("effect", right=("sum of\nsquares", "df", "F", "p", "eta2", "partial\neta2"))
     for effect in factorial_anova(values, factors):
         ratios = (effect.f, effect.p_value, effect.eta_squared, effect.partial_eta_squared)

@@ -11,7 +11,8 @@ import typer
 from rich.table import Table
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.options import Json, StoreFolder
+from fullpipe.cli.chosen_sweep import say_which
+from fullpipe.cli.options import ChosenSweep, Json, StoreFolder
 from fullpipe.cli.output import console, message, text_table
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def query(
             "--allow-files", help="Let SQL read files beside the store's (read_csv, ...)."
         ),
     ] = False,
+    sweep: ChosenSweep = None,
 ) -> None:
     """Answers an SQL query over the results of a sweep.
 
@@ -53,14 +55,17 @@ def query(
 
     if to is not None:
         check_export(to)
+    opened = Store(store)
     if sql is None:
         if to is not None or json_:
             raise UserError("query: --to and --json need a SELECT")
         for view in VIEWS:
-            columns = ask(Store(store), f"select * from {view} limit 0").column_names
+            columns = ask(opened, f"select * from {view} limit 0", sweep=sweep).column_names
             console.print(f"{view}: {', '.join(columns)}\n", highlight=False)
+        say_which(opened, sweep)
         return
-    answer = ask(Store(store), sql, allow_files)
+    answer = ask(opened, sql, allow_files, sweep)
+    say_which(opened, sweep)
     if to is not None:
         export(answer, to)
         message(f"wrote {to}")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from fullpipe.base.errors import UserError
+from fullpipe.cli.options import ChosenSweep
 from fullpipe.cli.output import message
 
 
@@ -26,6 +27,7 @@ def serve(
             help="Code (.h, .py) that may run if the store's scenarios name it; repeatable.",
         ),
     ] = None,
+    sweep: ChosenSweep = None,
 ) -> None:
     """Serves a page with a sweep as it fills, and a bench.
 
@@ -41,9 +43,10 @@ def serve(
         if not file.is_file():
             raise UserError(f"--trust {file}: no such file")
     if store is not None:
+        from fullpipe.sweep.listing import chosen
         from fullpipe.sweep.store import Store
 
-        Store(store)
+        chosen(Store(store).listing(), sweep)
     with socket.socket() as listening:
         try:
             listening.bind(("127.0.0.1", port))
@@ -55,7 +58,7 @@ def serve(
         hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
         message(f"http://127.0.0.1:{port}/?token={token}")
         config = uvicorn.Config(
-            make_app(store, token, hosts, trust or []),
+            make_app(store, token, hosts, trust or [], sweep),
             log_level="warning",
             lifespan="off",
             access_log=False,

@@ -96,7 +96,7 @@ def run(
         f"store: {folder}"
     )
     _list_failures(outcome, file, set_ or [], sweep.options)
-    _list_problems(store)
+    _list_problems(store, outcome)
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", INTERRUPTED)
     message(f'to query it: fullpipe query {folder} "select * from flows limit 10"')
@@ -217,11 +217,14 @@ def _list_failures(outcome: Outcome, file: Path, changes: list[str], options: Op
         message(f"and {counted(len(outcome.failures) - _LISTED, 'more failed run')}")
 
 
-def _list_problems(store: Store) -> None:
-    """Names the runs of a store that are not to be trusted, which charts leave out."""
+def _list_problems(store: Store, outcome: Outcome) -> None:
+    """Names the runs of the sweep that are not to be trusted, which charts leave out."""
     from collections import Counter
 
-    counts = Counter(store.table("runs")["problems"].to_pylist())
+    keys = set(store.sweeps()[outcome.sweep]["key"].to_pylist())
+    runs = store.table("runs")
+    problems = dict(zip(runs["key"].to_pylist(), runs["problems"].to_pylist(), strict=True))
+    counts = Counter(problems[key] for key in keys & problems.keys())
     del counts[""]
     for problem, count in counts.most_common(_LISTED):
         message(f"not to be trusted: {counted(count, 'run')}: {problem}", "bold red")

@@ -28,7 +28,10 @@ class Quantity:
 
 
 #: Kind -> the unit of the columns that hold numbers of it.
-COLUMN_UNITS = {"time": "s", "rate": "bps", "size": "bits", "bdp": "bdp", "packets": "packets"}
+COLUMN_UNITS = {
+    "time": "s", "rate": "bps", "size": "bits", "bdp": "bdp", "packets": "packets",
+    "plain": "fraction",
+}  # fmt: skip
 
 _KINDS: dict[str, tuple[str, float]] = {
     "ns": ("time", 1e-9), "us": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1.0),

@@ -53,12 +53,17 @@ _FILES = {
 
 
 def make_app(
-    folder: Path | None, token: str, hosts: frozenset[str], trusted: Sequence[Path] = ()
+    folder: Path | None,
+    token: str,
+    hosts: frozenset[str],
+    trusted: Sequence[Path] = (),
+    shown: str | None = None,
 ) -> Starlette:
     """The application. `folder`: the store that it shows; None for the bench alone. `hosts`: the
-    allowed Host headers. `trusted`: files whose code may run if the store's scenarios name them."""
+    allowed Host headers. `trusted`: files whose code may run if the store's scenarios name them.
+    `shown`: the sweep (`listing.chosen`)."""
     limiter = anyio.Semaphore(_RUNS_AT_ONCE)
-    shared = None if folder is None else Shared(folder)
+    shared = None if folder is None else Shared(folder, shown)
 
     async def index(_request: Request) -> Response:
         text = files("fullpipe.serve").joinpath("page.html").read_text(encoding="utf-8")
@@ -95,7 +100,7 @@ def make_app(
     async def run(request: Request) -> Response:
         body = await _body(request)
         async with limiter:
-            return await _answer(lambda: as_json(_drawn(body, folder, trusted)))
+            return await _answer(lambda: as_json(_drawn(body, shared, trusted)))
 
     async def events(request: Request) -> Response:
         async def stream() -> AsyncIterator[str]:
@@ -169,14 +174,15 @@ async def _body(request: Request) -> Any:
         return None
 
 
-def _drawn(body: Any, folder: Path | None, trusted: Sequence[Path]) -> dict[str, Any]:
+def _drawn(body: Any, shared: Shared | None, trusted: Sequence[Path]) -> dict[str, Any]:
     """A run of the bench (`bench`: the sliders' values) or of a cell of the store (`cell`)."""
     if not isinstance(body, dict) or len(body) != 1:
         raise UserError('the body must be {"bench": {...}} or {"cell": {...}}, 64 KiB at most')
     if "bench" in body:
         document = bench.read_bench(body["bench"]).document
     elif isinstance(body.get("cell"), dict):
-        found = cells.cell(_store(folder), body["cell"], trusted)
+        store = _store(shared)
+        found = cells.cell(store.folder, body["cell"], trusted, store.sweep)
         if found["document"] is None:
             raise UserError(found["refused"])
         document = found["document"]
@@ -189,10 +195,10 @@ def _drawn(body: Any, folder: Path | None, trusted: Sequence[Path]) -> dict[str,
     }  # fmt: skip
 
 
-def _store(folder: Path | None) -> Path:
-    if folder is None:
+def _store(shared: Shared | None) -> Shared:
+    if shared is None:
         raise UserError("no store is served; fullpipe serve DIR shows one")
-    return folder
+    return shared
 
 
 def _shared_answer(
@@ -202,14 +208,14 @@ def _shared_answer(
     trusted: Sequence[Path] = (),
 ) -> str:
     """The shared answer to this question about the store."""
-    folder = _store(None if shared is None else shared.folder)
-    assert shared is not None
+    store = _store(shared)
+    folder, sweep = store.folder, store.sweep
     if wanted is None:
-        return shared.answer(kind, lambda: cells.state(folder))
+        return store.answer(kind, lambda: cells.state(folder, sweep))
     question = (kind, *sorted(wanted.items()))
     if kind == "chart":
-        return shared.answer(question, lambda: cells.chart(folder, wanted))
-    return shared.answer(question, lambda: cells.cell(folder, wanted, trusted))
+        return store.answer(question, lambda: cells.chart(folder, wanted, sweep))
+    return store.answer(question, lambda: cells.cell(folder, wanted, trusted, sweep))
 
 
 def _state_or_error(shared: Shared | None) -> str:

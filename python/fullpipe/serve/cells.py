@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from fullpipe.base.errors import UserError
 from fullpipe.base.toml import parse_toml
 from fullpipe.congestion.trust import from_outside
@@ -18,6 +20,7 @@ from fullpipe.plots.plotly_renderer import grid_figure_of
 from fullpipe.sweep.cells import cells_of, scenario_of
 from fullpipe.sweep.chart import CELL, KINDS, Request, make_chart, view_of
 from fullpipe.sweep.file import read_sweep
+from fullpipe.sweep.listing import chosen
 from fullpipe.sweep.query import ask, axis_column, axis_columns, quoted, sql_text
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS
@@ -26,10 +29,11 @@ from fullpipe.sweep.tables import SCHEMAS
 _MOST_VALUES = 200
 
 
-def state(folder: Path) -> dict[str, Any]:
-    """Runs that are there and that sweeps ask for, and what a chart may be made of."""
+def state(folder: Path, sweep: str | None = None) -> dict[str, Any]:
+    """Runs that are there and that a sweep (`listing.chosen`) asks for, and what a chart may be
+    made of."""
     store = Store(folder)
-    asked = store.sweeps()
+    asked = _asked(store, sweep)
     keys = {key for rows in asked.values() for key in rows.column("key").to_pylist()}
     values: dict[str, dict[Any, None]] = {}
     for rows in asked.values():
@@ -58,10 +62,10 @@ def _axes(names: list[str]) -> list[str]:
     return [name for name in axis_columns(names) if name not in companions]
 
 
-def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
-    """A chart as `data` and `layout` for Plotly's script. `wanted`: y, x, by, facet, kind, and
-    filters `is.AXIS` = value. `panels` has the facets' value of each panel, `places` the texts of
-    positions 0, 1, ... on its x axis, if it has such.
+def chart(folder: Path, wanted: dict[str, str], sweep: str | None = None) -> dict[str, Any]:
+    """A chart of a sweep as `data` and `layout` for Plotly's script. `wanted`: y, x, by, facet,
+    kind, and filters `is.AXIS` = value. `panels` has the facets' value of each panel, `places` the
+    texts of positions 0, 1, ... on its x axis, if it has such.
 
     Raises UserError if a name is no column."""
     store = Store(folder)
@@ -71,10 +75,10 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
         if name.startswith("is.") and value
     }
     y, kind = wanted.get("y", "goodput_bps"), wanted.get("kind", "line")
-    where = " and ".join(_fits(store, filters, view_of(y, kind == "pareto")))
+    where = " and ".join(_fits(store, filters, view_of(y, kind == "pareto"), sweep))
     request = Request(
         y, wanted.get("x") or None, wanted.get("by") or None,
-        wanted.get("facet") or None, kind, where or None,
+        wanted.get("facet") or None, kind, where or None, sweep,
     )  # fmt: skip
     grid = make_chart(store, request)
     places = [text for _, text in grid.panels[0].x_ticks]
@@ -82,22 +86,28 @@ def chart(folder: Path, wanted: dict[str, str]) -> dict[str, Any]:
     return {**grid_figure_of(grid), "panels": panels, "places": places}
 
 
-def cell(folder: Path, wanted: dict[str, Any], trusted: Sequence[Path] = ()) -> dict[str, Any]:
-    """A cell: its axes, its scenario, and its runs' rows. `wanted`: values of axes as they are
-    shown, or `cell`: the `id` of an earlier answer. Of several cells that fit it is the first, and
-    `alike` says how many they are. `refused`: why its scenario cannot be run, such as code in a
-    file that is not `trusted`.
+def cell(
+    folder: Path,
+    wanted: dict[str, Any],
+    trusted: Sequence[Path] = (),
+    sweep: str | None = None,
+) -> dict[str, Any]:
+    """A cell of a sweep: its axes, its scenario, and its runs' rows. `wanted`: values of axes as
+    they are shown, or `cell`: the `id` of an earlier answer. Of several cells that fit it is the
+    first, and `alike` says how many they are. `refused`: why its scenario cannot be run, such as
+    code in a file that is not `trusted`.
 
     Raises UserError if there is no such cell."""
     store = Store(folder)
     if "cell" in wanted:
         where = f"{CELL} = {sql_text(str(wanted['cell']))}"
     else:
-        where = " and ".join(_fits(store, wanted, "cells")) or "true"
+        where = " and ".join(_fits(store, wanted, "cells", sweep)) or "true"
     found = ask(
         store,
         f"select *, {CELL} as id, count(*) over () as alike from cells where {where} "
         "order by sweep, cell limit 1",
+        sweep=sweep,
     )
     if not found.num_rows:
         raise UserError("no cell there")
@@ -108,6 +118,7 @@ def cell(folder: Path, wanted: dict[str, Any], trusted: Sequence[Path] = ()) -> 
         "from asked join flows_rows r using (key) "
         f"where sweep = {sql_text(row['sweep'])} and cell = {row['cell']} "
         "order by asked.seed, r.flow_id limit 200",
+        sweep=row["sweep"],
     )
     scenario, refused = None, "this store does not say what its scenarios are"
     with from_outside(trusted):
@@ -115,7 +126,7 @@ def cell(folder: Path, wanted: dict[str, Any], trusted: Sequence[Path] = ()) -> 
             scenario = document(store, row["sweep"], row["cell"])
         except UserError as error:
             refused = str(error)
-    axes = _axes([name for name in found.column_names if name in _axis_names(store)])
+    axes = _axes([name for name in found.column_names if name in _axis_names(store, sweep)])
     return {
         "id": row["id"], "cell": row["cell"], "alike": row["alike"],
         "axes": {name: str(row[name]) for name in axes if row[name] is not None},
@@ -123,15 +134,22 @@ def cell(folder: Path, wanted: dict[str, Any], trusted: Sequence[Path] = ()) -> 
     }  # fmt: skip
 
 
-def _axis_names(store: Store) -> set[str]:
-    return {name for rows in store.sweeps().values() for name in axis_columns(rows.column_names)}
+def _asked(store: Store, sweep: str | None) -> dict[str, pa.Table]:
+    """What the sweeps that are shown ask for; nothing yet in a store without one."""
+    sweeps = store.sweeps()
+    return {one.id: sweeps[one.id] for one in chosen(store.listing(), sweep)} if sweeps else {}
 
 
-def _fits(store: Store, wanted: Mapping[str, Any], view: str) -> list[str]:
+def _axis_names(store: Store, sweep: str | None) -> set[str]:
+    asked = _asked(store, sweep).values()
+    return {name for rows in asked for name in axis_columns(rows.column_names)}
+
+
+def _fits(store: Store, wanted: Mapping[str, Any], view: str, sweep: str | None) -> list[str]:
     """Conditions on a view that axes have these values, as written or as numbers in base units.
 
     Raises UserError if a name is no axis."""
-    columns = _axis_names(store)
+    columns = _axis_names(store, sweep)
     conditions = []
     for axis, value in wanted.items():
         if axis not in columns:

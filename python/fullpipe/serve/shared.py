@@ -21,10 +21,12 @@ _Version = tuple[Hashable, ...]
 
 
 class Shared:
-    """The answers about one store. `folder` may be no store, and become one."""
+    """The answers about a sweep (`listing.chosen`) of one store. `folder` may be no store, and
+    become one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, sweep: str | None = None) -> None:
         self.folder = folder
+        self.sweep = sweep
         self._lock = threading.Lock()
         self._version: _Version = ()
         self._answers: dict[Hashable, Future[str]] = {}
@@ -58,7 +60,7 @@ def _version(folder: Path) -> _Version:
     """Parts are written under another name and then renamed, so their names identify them; files of
     sweeps are replaced."""
     found: list[Hashable] = []
-    for name in ("store.json", "sweeps", "parts"):
+    for name in ("store.json", "sweeps.json", "sweeps", "parts"):
         try:
             with os.scandir(folder / name) as entries:
                 for entry in entries:

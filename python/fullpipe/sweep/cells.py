@@ -111,7 +111,8 @@ def sweep_id(sweep: Sweep) -> str:
 
 def asked(cells: Sequence[Cell]) -> pa.Table:
     """One row for each run that a sweep asks for: cell, seed and key; each axis as written, and, if
-    its values have units, as numbers in base units (`rtt_s`, `rate_bps`); `own_flows`."""
+    its values have units, as numbers in base units (`rtt_s`, `rate_bps`, `loss_fraction`);
+    `own_flows`."""
     runs = [(cell, place) for cell in cells for place in range(len(cell.keys))]
     columns = {
         "cell": column([cell.index for cell, _ in runs], pa.uint64()),
@@ -124,20 +125,36 @@ def asked(cells: Sequence[Cell]) -> pa.Table:
         values = [one.get(name) for one in fields]
         written = name.replace(".", "_")
         columns[written] = _column(values)
-        numbers = [number for number in map(quantity, values) if number is not None]
-        kinds = {number.kind for number in numbers}
-        if len(kinds) == 1 and len(numbers) == len(values) and kinds <= COLUMN_UNITS.keys():
-            base = column([number.value for number in numbers], pa.float64())
-            columns.setdefault(f"{written}_{COLUMN_UNITS[kinds.pop()]}", base)
+        if (base := _in_base_units(values)) is not None:
+            unit, numbers = base
+            columns.setdefault(f"{written}_{unit}", numbers)
     for axis in dict.fromkeys(itertools.chain.from_iterable(cell.own_flows for cell in cells)):
         numbers_of = [cell.own_flows.get(axis, []) for cell, _ in runs]
         columns[f"{OWN_FLOWS}{axis}"] = pa.array(numbers_of, pa.list_(pa.uint64()))
     return pa.table(columns)
 
 
+def _in_base_units(values: Sequence[Any]) -> tuple[str, pa.Array] | None:
+    """The unit and the numbers of quantities of one kind; None where values are others, or numbers
+    already. A value that a cell lacks is null."""
+    there = [value for value in values if value is not None]
+    found = [number for number in map(quantity, there) if number is not None]
+    kinds = {number.kind for number in found}
+    if len(kinds) != 1 or len(found) < len(there) or not any(number.unit for number in found):
+        return None
+    numbers = [None if value is None else quantity(value) for value in values]
+    base = [None if number is None else number.value for number in numbers]
+    return COLUMN_UNITS[kinds.pop()], column(base, pa.float64())
+
+
 def _column(values: Sequence[Any]) -> pa.Array:
-    """Values of one axis: truths, integers or reals if all are of one kind, else text. A number
-    that a cell lacks is null."""
+    """Values of one axis: truths, integers or reals if all are of one kind, else text. Text without
+    a unit, such as "0.5", is a number too. A value that a cell lacks is null."""
+    numbers = [quantity(value) if isinstance(value, str) else None for value in values]
+    values = [
+        value if number is None or number.unit else number.value
+        for value, number in zip(values, numbers, strict=True)
+    ]
     kinds = set(map(type, values))
     if kinds == {bool}:
         return column(values, pa.bool_())

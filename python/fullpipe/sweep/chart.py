@@ -39,7 +39,7 @@ _LESS = ("delay", "rtt", "ping", "loss", "retransmit", "drops", "queue", "comple
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for; names are columns of the views."""
+    """What a user asks for; names are columns of the views. `sweep`: which (listing.chosen)."""
 
     y: str
     x: str | None = None
@@ -47,6 +47,7 @@ class Request:
     facet: str | None = None
     kind: str = "line"
     where: str | None = None
+    sweep: str | None = None
 
 
 def make_chart(store: Store, request: Request) -> Grid:
@@ -239,11 +240,15 @@ def _values(rows: list[Any], place: Any) -> Floats:
 
 
 def run_values(
-    store: Store, metric: str, axes: Sequence[str], where: str | None = None
+    store: Store,
+    metric: str,
+    axes: Sequence[str],
+    where: str | None = None,
+    sweep: str | None = None,
 ) -> tuple[list[float], dict[str, list[str]]]:
     """A metric of every run (of flows: the mean of those that fit), and for each axis its value in
     that run. Raises UserError as `make_chart`."""
-    connection = connect(store)
+    connection = connect(store, sweep=sweep)
     try:
         view = view_of(metric)
         names = _Names(view, columns_of(connection, view))
@@ -323,7 +328,7 @@ def _left_out(found: _Rows, kind: str) -> str:
 
 def _rows(store: Store, request: Request) -> _Rows:
     """What a request asks for."""
-    connection = connect(store)
+    connection = connect(store, sweep=request.sweep)
     try:
         view = view_of(request.y, request.kind == "pareto")
         names = _Names(view, columns_of(connection, view))

@@ -109,6 +109,11 @@ class Sweep:
     folder: Path = Path()
 
     @property
+    def title(self) -> str:
+        """What its user calls it: the name that it gives itself, or its file's."""
+        return self.options.name or Path(self.source).stem
+
+    @property
     def seeds(self) -> Seeds:
         """How many seeds its cells get."""
         return self.options.seeds

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import tomli_w
+
+from fullpipe.sweep.cells import Cell, asked, sweep_id
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.schedule import Executor, Item, Progress, run_all
@@ -50,6 +53,12 @@ def fill(
         filled.interrupted |= result.interrupted
         filled.failures |= {run.facts.key: reason for run, reason in result.failures}
     return filled
+
+
+def write_asked(store: Store, sweep: Sweep, cells: Sequence[Cell]) -> None:
+    """Stores what a sweep asks for, and its file; it becomes the store's newest."""
+    document = tomli_w.dumps(sweep.document)
+    store.write_sweep(sweep_id(sweep), asked(cells), document, sweep.title)
 
 
 def keeps_recordings(sweep: Sweep) -> bool:

@@ -37,10 +37,11 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
             read_part(part)
     result = Store(target, create=True)
     for store in stores:
-        for name, rows in store.sweeps().items():
-            known = result.sweeps().get(name)
+        sweeps = store.sweeps()
+        for name, title in store.listing():
+            rows, known = sweeps[name], result.sweeps().get(name)
             if known is None or known.num_rows < rows.num_rows:
-                result.write_sweep(name, rows, store.document(name))
+                result.write_sweep(name, rows, store.document(name), title)
                 if scenarios := store.scenarios(name):
                     result.write_scenarios(name, {int(key): one for key, one in scenarios.items()})
         for part in store.parts():

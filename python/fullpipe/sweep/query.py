@@ -7,7 +7,8 @@
 | `flows` | a flow of a run | the same, and the flow's |
 | `path` | the bottleneck of a run | the same, and its own |
 
-A run that several sweeps ask for is listed once, as the newest asks for it.
+The rows are those of one sweep, the newest unless another is named. Of `all` sweeps a run that
+several ask for is listed once, as the newest asks for it.
 An axis whose values have units has two columns, as written and in base units: `rtt` and `rtt_s`,
 `rate` and `rate_bps`. If a view has a column of its own with the name of an axis, such as `cc` in
 `flows`, the plain name is refused: `axis_cc` is the cell's value, `flow_cc` (`run_...`, `path_...`)
@@ -26,6 +27,7 @@ import pyarrow as pa
 
 from fullpipe.base.columns import empty
 from fullpipe.base.errors import UserError
+from fullpipe.sweep.listing import chosen
 from fullpipe.sweep.store import IDENTITY, Store
 from fullpipe.sweep.tables import OWN_FLOWS, SCHEMAS, schema_of, verify
 
@@ -39,29 +41,35 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 }  # fmt: skip
 
 
-def connect(store: Store, allow_files: bool = False) -> duckdb.DuckDBPyConnection:
-    """A connection in memory with the views. Statements on it read the store's files and no others,
-    unless `allow_files` says so, and change no setting.
+def connect(
+    store: Store, allow_files: bool = False, sweep: str | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A connection in memory with the views of a sweep (`listing.chosen`). Statements on it read
+    the store's files and no others, unless `allow_files` says so, and change no setting.
 
-    Raises UserError where a file of the store is damaged or it holds no sweep."""
-    sweeps = {name: schema_of(file) for name, file in store.sweep_files().items()}
-    if not sweeps:
+    Raises UserError where a file of the store is damaged, it holds no sweep, or none of that
+    name."""
+    listed = store.listing()
+    if not listed:
         raise UserError(f"{store.folder}: holds no sweep yet; `fullpipe sweep FILE --out` fills it")
+    files_of = store.sweep_files()
+    sweeps = {one.id: files_of[one.id] for one in chosen(listed, sweep)}
+    schemas = {name: schema_of(file) for name, file in sweeps.items()}
     parts = store.parts()
     files = [part / f"{view}.parquet" for part in parts for view in SCHEMAS]
     for file in files:  # DuckDB verifies no checksum of a page
         verify(file)
     connection = duckdb.connect(config=_CONFIGURATION)
-    files += store.sweep_files().values()
+    files += sweeps.values()
     if not allow_files:
         connection.execute(
             f"set allowed_paths = [{', '.join(sql_text(str(file)) for file in files)}]"
         )
         connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
-    connection.execute(f"create view asked as {_asked(store, sweeps)}")
-    connection.execute(f"create view asked_once as {_once(store)}")
-    names = dict.fromkeys(name for schema in sweeps.values() for name in schema.names)
+    connection.execute(f"create view asked as {_asked(sweeps, schemas)}")
+    connection.execute(f"create view asked_once as {_once([*sweeps])}")
+    names = dict.fromkeys(name for schema in schemas.values() for name in schema.names)
     axes = axis_columns(names)
     for view, schema in SCHEMAS.items():
         if parts:
@@ -165,10 +173,10 @@ def select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRe
     return connection.sql(sql)
 
 
-def ask(store: Store, sql: str, allow_files: bool = False) -> pa.Table:
-    """The answer to one SELECT. `allow_files`: it may read other files than the store's. Raises
-    UserError with DuckDB's reason for what is wrong."""
-    connection = connect(store, allow_files)
+def ask(store: Store, sql: str, allow_files: bool = False, sweep: str | None = None) -> pa.Table:
+    """The answer to one SELECT about a sweep (`connect`). `allow_files`: it may read other files
+    than the store's. Raises UserError with DuckDB's reason for what is wrong."""
+    connection = connect(store, allow_files, sweep)
     try:
         answer: pa.Table = select(connection, sql).to_arrow_table()
         return answer
@@ -179,33 +187,30 @@ def ask(store: Store, sql: str, allow_files: bool = False) -> pa.Table:
         connection.close()
 
 
-def _once(store: Store) -> str:
-    """A SELECT of what is asked for, each run once: as the newest sweep asks for it. Cells of one
-    sweep may share a run."""
-    files = store.sweep_files()
-    newest = sorted(files, key=lambda name: (files[name].stat().st_mtime_ns, name), reverse=True)
-    order = ", ".join(map(sql_text, newest))
+def _once(sweeps: Sequence[str]) -> str:
+    """A SELECT of what is asked for, each run once: as the last of these sweeps asks for it. Cells
+    of one sweep may share a run."""
+    order = ", ".join(map(sql_text, reversed(sweeps)))
     return (
         "select * from asked qualify "
         f"rank() over (partition by key order by list_position([{order}], sweep)) = 1"
-        if len(newest) > 1
+        if len(sweeps) > 1
         else "select * from asked"
     )
 
 
-def _asked(store: Store, sweeps: Mapping[str, pa.Schema]) -> str:
-    """A SELECT of what all sweeps of a store ask for, with the columns of all: DuckDB reads of them
-    what a question needs. A column that is text in one sweep and numbers in another is text."""
+def _asked(sweeps: Mapping[str, Path], schemas: Mapping[str, pa.Schema]) -> str:
+    """A SELECT of what sweeps ask for, with the columns of all: DuckDB reads of them what a
+    question needs. A column that is text in one sweep and numbers in another is text."""
 
     def type_of(column: str) -> str:
         is_number = all(map(is_numeric, kinds[column]))
         return "double" if is_number else "varchar"
 
     kinds: dict[str, set[pa.DataType]] = {}
-    for schema in sweeps.values():
+    for schema in schemas.values():
         for field in schema:
             kinds.setdefault(field.name, set()).add(field.type)
-    files = store.sweep_files()
     return " union all by name ".join(
         f"select {sql_text(name)} as sweep, "
         + ", ".join(
@@ -214,8 +219,8 @@ def _asked(store: Store, sweeps: Mapping[str, pa.Schema]) -> str:
             else quoted(column)
             for column in schema.names
         )
-        + f" from read_parquet({sql_text(str(files[name]))})"
-        for name, schema in sweeps.items()
+        + f" from read_parquet({sql_text(str(sweeps[name]))})"
+        for name, schema in schemas.items()
     )
 
 

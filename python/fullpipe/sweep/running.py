@@ -10,20 +10,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import tomli_w
-
 from fullpipe.base.errors import UserError
 from fullpipe.sweep.cells import (
     Cell,
     Planned,
-    asked,
     cells_of,
     check_engine,
     plan_runs,
     sweep_id,
 )
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.filling import fill
+from fullpipe.sweep.filling import fill, write_asked
 from fullpipe.sweep.schedule import Executor, Progress
 from fullpipe.sweep.store import Store
 
@@ -51,8 +48,10 @@ WHOLE = Shard(1, 1)
 
 @dataclass
 class Outcome:
-    """What became of a sweep. `failures`: cell, seed and reason of runs that could not be done."""
+    """What became of a sweep, whose name in the store is `sweep`. `failures`: cell, seed and reason
+    of runs that could not be done."""
 
+    sweep: str = ""
     cells: int = 0
     reused: int = 0
     ran: int = 0
@@ -87,9 +86,9 @@ def run_sweep(
     except UserError:
         store.withdraw()
         raise
-    outcome = Outcome(cells=len(cells), damaged=store.mend())
+    outcome = Outcome(sweep_id(sweep), cells=len(cells), damaged=store.mend())
     while True:
-        store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
+        write_asked(store, sweep, cells)
         _run(sweep, todo, store, executor, shard, on_progress, outcome)
         if rule is None or outcome.interrupted:
             break

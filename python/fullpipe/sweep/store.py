@@ -2,6 +2,7 @@
 
 ```
 store.json               format and program
+sweeps.json              names of the sweeps, the one that was asked for last at the end
 sweeps/ID.parquet        one row a run that a sweep asks for: its cell, axes, seed, key
 sweeps/ID.toml           the sweep's file
 sweeps/ID.json           of experiments, which have none: their cells' scenarios, by number
@@ -39,7 +40,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.recording import checksums
 from fullpipe.recording.parquet import write_parquet
 from fullpipe.recording.recording import RecordingError, verify_recording
-from fullpipe.sweep import workplaces
+from fullpipe.sweep import listing, workplaces
 from fullpipe.sweep.tables import EXTRA, SCHEMAS, damaged, read, read_part, unique_rows, verify
 
 #: 2: other metrics of runs whose flows come late or end and of links whose rate changes.
@@ -141,15 +142,29 @@ class Store:
         """A folder that does not exist yet, for what is being written."""
         return workplaces.own(self.folder / "work") / os.urandom(6).hex()
 
-    def write_sweep(self, name: str, rows: pa.Table, document: str | None) -> None:
+    def write_sweep(
+        self, name: str, rows: pa.Table, document: str | None, title: str | None = None
+    ) -> None:
         """Stores what a sweep asks for, and its file if it has one; replaces an earlier answer of
-        the same sweep."""
+        the same sweep. It becomes the newest. `title`: what its user calls it, if not `name`."""
         with self._writing():
             if document is not None:
                 with self._listed(f"{name}.toml") as partial:
                     partial.write_text(document, encoding="utf-8")
             with self._listed(f"{name}.parquet") as partial:
                 write_parquet(rows, partial)
+            with self._lock_of_lists():
+                others = [one for one in self.listing() if one.id != name]
+                newest = listing.Listed(name, title or name)
+                self.write_text(self.folder / listing.FILE, listing.text_of([*others, newest]))
+
+    def listing(self) -> list[listing.Listed]:
+        """The sweeps in the order in which they were last asked for. Raises UserError where their
+        list is damaged."""
+        try:
+            return listing.read_list(self.folder, self.sweep_files().values())
+        except checksums.DamagedError as error:
+            raise damaged(error.file, str(error)) from None
 
     def sweeps(self) -> dict[str, pa.Table]:
         """What each sweep asks for. Raises UserError for a damaged file."""
@@ -203,6 +218,11 @@ class Store:
                     said.append(self._set_aside(file, found))
                     if found.file != file:  # the list of its checksums
                         self._set_aside(found.file, found)
+            try:
+                self.listing()
+            except UserError:
+                names = self.folder / listing.FILE
+                said.append(self._set_aside(names, checksums.DamagedError(names)))
             for file in sorted(self.folder.glob("predictions/[!.]*.json")):
                 if (found := _damaged_fact(file)) is not None:
                     said.append(self._set_aside(file, found))
@@ -327,11 +347,16 @@ class Store:
         """A file of `sweeps` to write, which replaces another when it is complete; its checksum is
         listed just before. One program at a time does this."""
         file = self.folder / "sweeps" / name
-        with (self.folder / ".listing").open("w") as lock, _whole(file) as partial:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self._lock_of_lists(), _whole(file) as partial:
             yield partial
             self.write_text(checksums.manifest_of(file), checksums.announced(file, partial))
             partial.replace(file)
+
+    @contextlib.contextmanager
+    def _lock_of_lists(self) -> Iterator[None]:
+        with (self.folder / ".listing").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[bool]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import tomli_w
-
-from fullpipe.sweep.cells import Cell, asked, cells_of, check_engine, plan_runs, sweep_id
+from fullpipe.sweep.cells import Cell, cells_of, check_engine, plan_runs
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.filling import fill
+from fullpipe.sweep.filling import fill, write_asked
 from fullpipe.sweep.pool import Pool
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.schedule import Progress
@@ -44,7 +42,7 @@ def run_together(
         cells = cells_of(sweep)
         wanted += [(sweep, run) for _, run in plan_runs(sweep, cells, sweep.seeds.least)]
         ran.cells.append(cells)
-        store.write_sweep(sweep_id(sweep), asked(cells), tomli_w.dumps(sweep.document))
+        write_asked(store, sweep, cells)
     filled = fill(wanted, store, Pool(jobs), on_progress)
     ran.runs, ran.reused = len(wanted), filled.reused
     ran.failures, ran.interrupted = filled.failures, filled.interrupted
