@@ -22,7 +22,15 @@ from fullpipe.metrics.titles import title_of
 from fullpipe.plots import style
 from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Heat, Plot, Trace, box_of, cdf
 from fullpipe.statistics.intervals import half_width
-from fullpipe.sweep.query import choices, columns_of, connect, metric_column, quoted, reason, select
+from fullpipe.sweep.query import (
+    choices,
+    columns_of,
+    connected,
+    metric_column,
+    quoted,
+    reason,
+    select,
+)
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import SCHEMAS
 
@@ -248,21 +256,22 @@ def run_values(
 ) -> tuple[list[float], dict[str, list[str]]]:
     """A metric of every run (of flows: the mean of those that fit), and for each axis its value in
     that run. Raises UserError as `make_chart`."""
-    connection = connect(store, sweep=sweep)
-    try:
+
+    def read(connection: duckdb.DuckDBPyConnection) -> list[Any]:
         view = view_of(metric)
         names = _Names(view, columns_of(connection, view))
         y = quoted(metric_column(metric, view, names.columns))
         factors = [quoted(names.column(name)) for name in axes]
-        rows = select(
-            connection,
-            f"select avg({y}), {', '.join(factors)} from {view} {names.where(where)} "
-            f"group by {', '.join(['key', *factors])} having avg({y}) is not null",
-        ).fetchall()
-    except duckdb.Error as error:
-        raise UserError(f"effects: {reason(error, connection)}") from None
-    finally:
-        connection.close()
+        try:
+            return select(
+                connection,
+                f"select avg({y}), {', '.join(factors)} from {view} {names.where(where)} "
+                f"group by {', '.join(['key', *factors])} having avg({y}) is not null",
+            ).fetchall()
+        except duckdb.Error as error:
+            raise UserError(f"effects: {reason(error, connection)}") from None
+
+    rows = connected(store, read, sweep=sweep)
     if not rows:
         raise UserError("effects: no run fits")
     found = {name: [str(row[index + 1]) for row in rows] for index, name in enumerate(axes)}
@@ -328,54 +337,59 @@ def _left_out(found: _Rows, kind: str) -> str:
 
 def _rows(store: Store, request: Request) -> _Rows:
     """What a request asks for."""
-    connection = connect(store, sweep=request.sweep)
-    try:
-        view = view_of(request.y, request.kind == "pareto")
-        names = _Names(view, columns_of(connection, view))
-        y = quoted(metric_column(request.y, view, names.columns))
-        by, facet = (
-            quoted(names.column(name)) if name else "''" for name in (request.by, request.facet)
+
+    def read(connection: duckdb.DuckDBPyConnection) -> _Rows:
+        try:
+            return _read(connection, request)
+        except duckdb.Error as error:
+            raise UserError(f"plot: {reason(error, connection)}") from None
+
+    return connected(store, read, sweep=request.sweep)
+
+
+def _read(connection: duckdb.DuckDBPyConnection, request: Request) -> _Rows:
+    view = view_of(request.y, request.kind == "pareto")
+    names = _Names(view, columns_of(connection, view))
+    y = quoted(metric_column(request.y, view, names.columns))
+    by, facet = (
+        quoted(names.column(name)) if name else "''" for name in (request.by, request.facet)
+    )
+    x, joined, shown = "null", "", request.y
+    if request.kind == "pareto":
+        shown = request.x or ""
+        other = view_of(shown, True)
+        column = metric_column(shown, other, columns_of(connection, other))
+        joined = (
+            f" join (select key, avg({quoted(column)}) as x_value from {other}"
+            f" {names.where(None) if other == view else ''} group by key) using (key)"
         )
-        x, joined, shown = "null", "", request.y
-        if request.kind == "pareto":
-            shown = request.x or ""
-            other = view_of(shown, True)
-            column = metric_column(shown, other, columns_of(connection, other))
-            joined = (
-                f" join (select key, avg({quoted(column)}) as x_value from {other}"
-                f" {names.where(None) if other == view else ''} group by key) using (key)"
-            )
-            x = "avg(x_value)"
-        elif request.x is not None and request.kind != "cdf":
-            shown = names.scaled(request.x) if request.kind == "line" else names.column(request.x)
-            x = quoted(shown)
-        group = [name for name in (facet, by) if name != "''"]
-        group += [x] if x not in ("null", "avg(x_value)") else []
-        # Of pareto one point a cell: its runs are repetitions of it.
-        unit = CELL if request.kind == "pareto" else "key"
-        rows = select(
-            connection,
-            f"select {facet}, {by}, {x}, {unit} as unit, avg({y}) "
-            f"from {view}{joined} {names.where(request.where)} "
-            f"group by {', '.join([*dict.fromkeys(group), 'unit'])} "
-            f"having avg({y}) is not null order by all",
-        ).fetchall()
-        wanted = names.where(request.where, is_trusted=False)
-        shown_x = x if x not in ("null", "avg(x_value)") else "null"
-        bad = select(
-            connection,
-            f"select {facet}, {by}, {shown_x}, any_value(problems_of.problems) "
-            f"from {view} join (select key, problems from runs_rows) problems_of using (key) "
-            f"{wanted} group by {', '.join([*dict.fromkeys([*group, 'key'])])} order by all",
-        ).fetchall()
-        return _Rows(
-            rows, shown.removeprefix("axis_"), list(names.own),
-            [(row[0], row[1], row[2]) for row in bad], [row[3] for row in bad],
-        )  # fmt: skip
-    except duckdb.Error as error:
-        raise UserError(f"plot: {reason(error, connection)}") from None
-    finally:
-        connection.close()
+        x = "avg(x_value)"
+    elif request.x is not None and request.kind != "cdf":
+        shown = names.scaled(request.x) if request.kind == "line" else names.column(request.x)
+        x = quoted(shown)
+    group = [name for name in (facet, by) if name != "''"]
+    group += [x] if x not in ("null", "avg(x_value)") else []
+    # Of pareto one point a cell: its runs are repetitions of it.
+    unit = CELL if request.kind == "pareto" else "key"
+    rows = select(
+        connection,
+        f"select {facet}, {by}, {x}, {unit} as unit, avg({y}) "
+        f"from {view}{joined} {names.where(request.where)} "
+        f"group by {', '.join([*dict.fromkeys(group), 'unit'])} "
+        f"having avg({y}) is not null order by all",
+    ).fetchall()
+    wanted = names.where(request.where, is_trusted=False)
+    shown_x = x if x not in ("null", "avg(x_value)") else "null"
+    bad = select(
+        connection,
+        f"select {facet}, {by}, {shown_x}, any_value(problems_of.problems) "
+        f"from {view} join (select key, problems from runs_rows) problems_of using (key) "
+        f"{wanted} group by {', '.join([*dict.fromkeys([*group, 'key'])])} order by all",
+    ).fetchall()
+    return _Rows(
+        rows, shown.removeprefix("axis_"), list(names.own),
+        [(row[0], row[1], row[2]) for row in bad], [row[3] for row in bad],
+    )  # fmt: skip
 
 
 def view_of(metric: str, of_runs: bool = False) -> str:

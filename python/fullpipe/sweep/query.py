@@ -19,8 +19,9 @@ store's files alone: DuckDB gets no other file, no network and no extension. Mus
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -31,6 +32,7 @@ from fullpipe.sweep.listing import chosen
 from fullpipe.sweep.store import IDENTITY, Store
 from fullpipe.sweep.tables import OWN_FLOWS, SCHEMAS, schema_of, verify
 
+T = TypeVar("T")
 VIEWS = ("cells", "runs", "flows", "path")
 #: View -> what a row is called.
 _ROWS = {"runs": "run", "flows": "flow", "path": "path"}
@@ -176,15 +178,37 @@ def select(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.DuckDBPyRe
 def ask(store: Store, sql: str, allow_files: bool = False, sweep: str | None = None) -> pa.Table:
     """The answer to one SELECT about a sweep (`connect`). `allow_files`: it may read other files
     than the store's. Raises UserError with DuckDB's reason for what is wrong."""
-    connection = connect(store, allow_files, sweep)
-    try:
-        answer: pa.Table = select(connection, sql).to_arrow_table()
-        return answer
-    except duckdb.Error as error:
-        why = reason(error, connection)
-        raise UserError(f"query: {why}; views are {', '.join(VIEWS)}") from None
-    finally:
-        connection.close()
+
+    def read(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+        try:
+            return select(connection, sql).to_arrow_table()
+        except duckdb.Error as error:
+            why = reason(error, connection)
+            raise UserError(f"query: {why}; views are {', '.join(VIEWS)}") from None
+
+    answer: pa.Table = connected(store, read, allow_files, sweep)
+    return answer
+
+
+def connected(
+    store: Store,
+    read: Callable[[duckdb.DuckDBPyConnection], T],
+    allow_files: bool = False,
+    sweep: str | None = None,
+) -> T:
+    """What a function reads on a connection (`connect`); once more where another program compacted
+    the store meanwhile. Raises UserError as the function does."""
+    while True:
+        parts = store.parts()
+        try:
+            connection = connect(store, allow_files, sweep)
+            try:
+                return read(connection)
+            finally:
+                connection.close()
+        except UserError:
+            if all(part.is_dir() for part in parts):
+                raise
 
 
 def _once(sweeps: Sequence[str]) -> str:

@@ -16,7 +16,8 @@ checksums.json           of each part; sweeps/ID.checksums.json of each sweep
 ```
 
 A part is written aside and renamed, so a run is stored completely or not at all, even if the
-program is killed; several programs may write at once. `compact` makes one part of many, in the
+program is killed. Several programs may write at once; a run that is there already is dropped, so a
+key is in a store once. `compact` makes one part of many, in the
 order of keys: the same runs then give the same bytes. Never knows what a sweep is for.
 """
 
@@ -27,9 +28,9 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -40,8 +41,11 @@ from fullpipe.base.errors import UserError
 from fullpipe.recording import checksums
 from fullpipe.recording.parquet import write_parquet
 from fullpipe.recording.recording import RecordingError, verify_recording
-from fullpipe.sweep import listing, workplaces
+from fullpipe.sweep import leases, listing, workplaces
+from fullpipe.sweep.known import known_keys
 from fullpipe.sweep.tables import EXTRA, SCHEMAS, damaged, read, read_part, unique_rows, verify
+
+T = TypeVar("T")
 
 #: 2: other metrics of runs whose flows come late or end and of links whose rate changes.
 FORMAT = 2
@@ -51,6 +55,8 @@ IDENTITY = {
     "values": ["key", "name", "version"], "distributions": ["key", "name", "version"],
 }  # fmt: skip
 _REPLACES = "replaces.json"
+#: Files that are locked while something is written.
+_LOCKS = (".compacting", ".adding", ".listing", leases.FILE)
 #: What is said of an error where something is stored.
 _CONTINUES = "; what is stored is complete, and the same command continues"
 _ABOUT = frozenset({"format", "fullpipe_version"})
@@ -104,35 +110,50 @@ class Store:
                 workplaces.remove_left(folder / "work")
             self._check_writable()
 
-    def known(self) -> set[str]:
+    def known(self) -> Set[str]:
         """Keys of the runs that are there."""
-        keys: set[str] = set()
-        for part in self.parts():
-            keys.update(read(part / "runs.parquet", "runs", ["key"])["key"].to_pylist())
-        return keys
+        return self._settled(known_keys(self.folder).refreshed)
 
     def parts(self) -> list[Path]:
         """Folders of rows, without those that a compacted one replaces."""
-        found = self._folders()
-        replaced: set[str] = set()
-        for part in found:
-            replaced.update(_replaced_by(part))
-        return [part for part in found if part.name not in replaced]
+        return self._settled(list)
 
     def table(self, name: str) -> pa.Table:
         """All rows of a table of SCHEMAS or EXTRA. Raises UserError for a damaged file."""
-        return _rows(name, self.parts())
+        return self._settled(lambda parts: _rows(name, parts))
+
+    def _settled(self, read_parts: Callable[[list[Path]], T]) -> T:
+        """What a function makes of the parts; once more where another program compacted the store
+        meanwhile. Raises UserError for a damaged file."""
+        while True:
+            found = self._folders()
+            try:
+                replaced: set[str] = set()
+                for part in found:
+                    replaced.update(_replaced_by(part))
+                return read_parts([part for part in found if part.name not in replaced])
+            except UserError:
+                if all(part.is_dir() for part in found):
+                    raise
 
     def write(
         self, tables: Mapping[str, pa.Table], recordings: Mapping[str, Path] | None = None
     ) -> None:
-        """Adds rows of SCHEMAS for complete runs, and of EXTRA for these or for stored runs.
+        """Adds rows of SCHEMAS for complete runs, and of EXTRA for these or for stored runs. Those
+        of runs that another program has stored meanwhile are dropped.
 
         Moves recordings (key -> folder in `workplace()`) first, so that every row of a run that is
         kept has its recording."""
         with self._writing():
-            self._keep(recordings or {})
-            self._add_part(tables)
+            new = self._without_known(tables)
+            with self._written(new) as partial, self._locked(".adding"):
+                newer = self._without_known(new)
+                self._keep(recordings or {})
+                if newer["runs"].num_rows == new["runs"].num_rows:
+                    self._add(partial)
+                else:
+                    with self._written(newer) as again:
+                        self._add(again)
 
     def recording(self, key: str) -> Path:
         """The folder of a run's recording, if it was kept."""
@@ -153,7 +174,7 @@ class Store:
                     partial.write_text(document, encoding="utf-8")
             with self._listed(f"{name}.parquet") as partial:
                 write_parquet(rows, partial)
-            with self._lock_of_lists():
+            with self._locked(".listing"):
                 others = [one for one in self.listing() if one.id != name]
                 newest = listing.Listed(name, title or name)
                 self.write_text(self.folder / listing.FILE, listing.text_of([*others, newest]))
@@ -211,7 +232,11 @@ class Store:
         said: list[str] = []
         with self._writing():
             for part in self._folders():
-                said += self._mended(part)
+                try:
+                    said += self._mended(part)
+                except FileNotFoundError:
+                    if part.exists():
+                        raise
             for file in sorted((self.folder / "sweeps").glob("[!.]*")):
                 found = _damage(file) if file.exists() else None
                 if found is not None:
@@ -237,7 +262,7 @@ class Store:
         """Removes the store if this object made it and nothing was stored."""
         if self._is_new and not self._holds():
             workplaces.leave(self.folder / "work")
-            for name in ("store.json", ".compacting"):
+            for name in ("store.json", *_LOCKS):
                 (self.folder / name).unlink(missing_ok=True)
             for name in ("parts", "sweeps", "work", *(["."] if self._is_new_folder else [])):
                 with contextlib.suppress(OSError):
@@ -250,17 +275,15 @@ class Store:
             workplaces.remove_left(self.folder / "work")
 
     def compact(self) -> None:
-        """Makes one part of all, in the order of keys, each run once. Does nothing while another
-        program compacts the store."""
-        with self._writing(), self._alone() as mine:
-            if not mine:
-                return
+        """Makes one part of all, in the order of keys, each run once."""
+        with self._writing(), self._locked(".compacting"):
             parts = self.parts()
             self._remove_replaced()
             if not parts or (len(parts) == 1 and (parts[0] / _REPLACES).exists()):
                 return
             rows = {name: unique_rows(_rows(name, parts), IDENTITY[name]) for name in IDENTITY}
-            self._add_part(rows, replaces=[part.name for part in parts])
+            with self._written(rows, [part.name for part in parts]) as partial:
+                self._add(partial)
             self._remove_replaced()
 
     def write_text(self, path: Path, text: str) -> None:
@@ -276,22 +299,42 @@ class Store:
             shutil.rmtree(place, ignore_errors=True)
             recording.rename(place)
 
-    def _add_part(self, tables: Mapping[str, pa.Table], replaces: Sequence[str] = ()) -> None:
-        """Adds a part, completely or not at all. It has every table of SCHEMAS, and those of EXTRA
-        that have rows."""
+    def _without_known(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """The tables of SCHEMAS without runs that are stored, and those of EXTRA."""
+        known = self.known()
+        made = {}
+        for name, schema in {**SCHEMAS, **EXTRA}.items():
+            rows = tables.get(name, empty(schema))
+            if name in SCHEMAS:
+                is_new = [key not in known for key in rows["key"].to_pylist()]
+                rows = rows if all(is_new) else rows.filter(pa.array(is_new, pa.bool_()))
+            made[name] = rows
+        return made
+
+    @contextlib.contextmanager
+    def _written(
+        self, tables: Mapping[str, pa.Table], replaces: Sequence[str] = ()
+    ) -> Iterator[Path]:
+        """A part beside the others, until the block ends. It has every table of SCHEMAS, and those
+        of EXTRA that have rows."""
         partial = self.workplace()
         try:
             partial.mkdir()
-            for name, schema in {**SCHEMAS, **EXTRA}.items():
-                rows = tables.get(name, empty(schema))
+            for name, rows in tables.items():
                 if name in SCHEMAS or rows.num_rows:
                     write_parquet(rows, partial / f"{name}.parquet")
             if replaces:
                 (partial / _REPLACES).write_text(json.dumps(replaces), encoding="utf-8")
             checksums.seal(partial, [file.name for file in partial.iterdir()])
-            partial.rename(self.folder / "parts" / partial.name)
+            yield partial
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+
+    def _add(self, partial: Path) -> None:
+        """Moves a part to the others, if it has rows: completely or not at all."""
+        names = {file.stem for file in partial.glob("*.parquet")}
+        if names & EXTRA.keys() or read(partial / "runs.parquet").num_rows:
+            partial.rename(self.folder / "parts" / partial.name)
 
     def _remove_replaced(self) -> None:
         kept = {part.name for part in self.parts()}
@@ -347,27 +390,18 @@ class Store:
         """A file of `sweeps` to write, which replaces another when it is complete; its checksum is
         listed just before. One program at a time does this."""
         file = self.folder / "sweeps" / name
-        with self._lock_of_lists(), _whole(file) as partial:
+        with self._locked(".listing"), _whole(file) as partial:
             yield partial
             self.write_text(checksums.manifest_of(file), checksums.announced(file, partial))
             partial.replace(file)
 
     @contextlib.contextmanager
-    def _lock_of_lists(self) -> Iterator[None]:
-        with (self.folder / ".listing").open("w") as lock:
+    def _locked(self, name: str) -> Iterator[None]:
+        """Does the block while no other program does one of this name. A program that is killed
+        gives its lock up."""
+        with (self.folder / name).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[bool]:
-        """Whether no other program compacts this store now."""
-        with (self.folder / ".compacting").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

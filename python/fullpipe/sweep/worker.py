@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines.base import engine
 from fullpipe.engines.record import record_result
 from fullpipe.engines.run import Run as EngineRun
+from fullpipe.sweep import leases
 from fullpipe.sweep.measures import Facts, Rows
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.schedule import Failure
@@ -33,10 +34,29 @@ class Cells:
     keep_recordings: bool
 
     def __call__(self, runs: Sequence[Run]) -> list[Failure]:
-        """Runs, measures and stores; a run that fails does not stop the others."""
-        store, rows = Store(self.store), Rows()
-        kept: dict[str, Path] = {}
+        """Runs, measures and stores; a run that fails does not stop the others. What another
+        program does at the same time is waited for, and run only if that one gives it up."""
+        store = Store(self.store)
         failures: list[Failure] = []
+        left = {run.facts.key: index for index, run in enumerate(runs)}
+        while left:
+            with leases.some_of(self.store, [*left]) as held:
+                places = [left.pop(key) for key in held]
+                known = store.known()
+                todo = [place for place in sorted(places)
+                        if self._is_missing(store, known, runs[place].facts.key)]  # fmt: skip
+                failed = self._done(store, [runs[place] for place in todo])
+            failures += [Failure(todo[index], reason) for index, reason in failed]
+        return failures
+
+    def _is_missing(self, store: Store, known: Set[str], key: str) -> bool:
+        return key not in known or (self.keep_recordings and not store.recording(key).is_dir())
+
+    def _done(self, store: Store, runs: Sequence[Run]) -> list[tuple[int, str]]:
+        """Does these runs; gives the places of those that failed, and why."""
+        rows = Rows()
+        kept: dict[str, Path] = {}
+        failures: list[tuple[int, str]] = []
         direct: list[int] = []
         for index, run in enumerate(runs):
             # The engine prepares algorithms from files and traffic. The simulator takes all other
@@ -49,9 +69,9 @@ class Cells:
             try:
                 rows.add(*self._recorded(store, run, kept))
             except (RunError, UserError) as error:
-                failures.append(Failure(index, str(error)))
+                failures.append((index, str(error)))
         failed = rows.simulate([(runs[index].facts, runs[index].plan) for index in direct])
-        failures += [Failure(direct[place], str(error)) for place, error in failed]
+        failures += [(direct[place], str(error)) for place, error in failed]
         try:
             if rows:
                 store.write(rows.take(), kept)
