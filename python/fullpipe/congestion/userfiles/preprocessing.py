@@ -5,8 +5,9 @@ compiler is then given this very text. Must never compile it.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from fullpipe.base.errors import UserError
@@ -31,7 +32,8 @@ class Preprocessed:
     def place_of(self, name: str) -> str | None:
         """`file:line` where a name stands first in the user's files."""
         kept = [folder_of(self.source.id) / "source"]
-        own = [token for token in self.tokens if _is_below(token.file, kept)]
+        is_own = _below(kept)
+        own = [token for token in self.tokens if is_own(token.file)]
         place = refusals.place_of(own, name)
         return None if place is None else self.source.place(place)
 
@@ -56,16 +58,23 @@ def preprocess(
         raise UserError(explain_errors(source, words) or f"{source.path}: {words.strip()[-500:]}")
     tokens = tokens_of(file.read_text(encoding="utf-8", errors="replace"))
     trusted = [folder for folder in (unit.parent, *headers) if folder not in known]
+    is_trusted = _below(trusted)
     try:
-        refusals.check_files(tokens, lambda name: _is_below(name, [*known, *trusted]))
-        checked = [token for token in tokens if not _is_below(token.file, trusted)]
-        refusals.check_tokens(checked, lambda name: _is_below(name, [shipped("cc")]))
+        refusals.check_files(tokens, _below([*known, *trusted]))
+        checked = [token for token in tokens if not is_trusted(token.file)]
+        refusals.check_tokens(checked, _below([shipped("cc")]))
         refusals.check_recursion(checked)
     except UserError as error:
         raise UserError(source.place(str(error))) from None
     return Preprocessed(file, checked, source)
 
 
-def _is_below(name: str, folders: Sequence[Path]) -> bool:
-    file = Path(os.path.normpath(name))
-    return name.startswith("<") or any(file.is_relative_to(folder) for folder in folders)
+def _below(folders: Sequence[Path]) -> Callable[[str], bool]:
+    """Whether a file lies in one of these folders. Judged once for each: a file has many tokens."""
+
+    @cache
+    def is_below(name: str) -> bool:
+        file = Path(os.path.normpath(name))
+        return name.startswith("<") or any(file.is_relative_to(folder) for folder in folders)
+
+    return is_below
