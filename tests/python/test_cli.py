@@ -6,12 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from fullpipe.base import commit as commits
+import forks
 from fullpipe.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -49,9 +50,9 @@ def test_the_help_of_a_command_fits_80_columns_and_cuts_nothing_off(words: tuple
 
 def test_without_a_command_help_is_printed_and_the_status_is_2() -> None:
     for words in ((), ("cc",), ("sweep",)):
-        done = fullpipe(*words)
-        assert done.returncode == 2
-        assert f"Usage: {' '.join(['fullpipe', *words])} [" in done.stdout + done.stderr
+        done = CliRunner().invoke(app, words, prog_name="fullpipe")
+        assert done.exit_code == 2
+        assert f"Usage: {' '.join(['fullpipe', *words])} [" in done.output
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -83,17 +84,32 @@ def test_two_builds_of_a_version_in_development_differ(monkeypatch: pytest.Monke
         ["sweep", "cell", "a.toml", "-1"], ["compare", "reno", "--engine", "ns3"],
     ],
 )  # fmt: skip
-def test_a_wrong_command_line_ends_with_status_2_and_no_traceback(words: list[str]) -> None:
-    done = fullpipe(*words)
-    assert done.returncode == 2
-    assert "Error: " in done.stderr and "Traceback" not in done.stderr
+def test_a_wrong_command_line_ends_with_status_2_and_no_traceback(
+    words: list[str], tmp_path: Path
+) -> None:
+    status, said = forks.command(words, tmp_path, os.environ)
+    assert status == 2
+    assert "Error: " in said and "Traceback" not in said
 
 
 def test_a_sweep_without_a_command_is_run(tmp_path: Path) -> None:
-    missing = tmp_path / "missing.toml"
-    done, ran = fullpipe("sweep", str(missing)), fullpipe("sweep", "run", str(missing))
-    assert done.returncode == ran.returncode == 2
-    assert str(missing) in done.stderr and done.stderr == ran.stderr
+    (done, said), ran = (
+        forks.command(["sweep", *words, "missing.toml"], tmp_path, os.environ)
+        for words in ([], ["run"])
+    )
+    assert done == 2 and "missing.toml" in said
+    assert (done, said) == ran
+
+
+@cache
+def completion() -> tuple[str, str]:
+    """A function of bash that runs the program, and what the program says completes its words."""
+    function = f'fullpipe() {{ "{sys.executable}" -c "{PROGRAM}" "$@"; }}; export -f fullpipe'
+    shown = subprocess.run(
+        ["bash", "--norc", "-c", f"{function}\nfullpipe --show-completion; true"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return function, shown.stdout.replace("$1 )", "bash -c fullpipe )")
 
 
 @pytest.mark.parametrize(
@@ -108,12 +124,7 @@ def test_a_sweep_without_a_command_is_run(tmp_path: Path) -> None:
     ],
 )
 def test_bash_gets_the_words_that_complete_a_line(line: str, words: set[str]) -> None:
-    function = f'fullpipe() {{ "{sys.executable}" -c "{PROGRAM}" "$@"; }}; export -f fullpipe'
-    shown = subprocess.run(
-        ["bash", "--norc", "-c", f"{function}\nfullpipe --show-completion; true"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    script = shown.stdout.replace("$1 )", "bash -c fullpipe )")
+    function, script = completion()
     typed = line.split(" ")
     completed = subprocess.run(
         ["bash", "--norc", "-c",

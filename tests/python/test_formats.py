@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ SWEEP: dict[str, Any] = {
 }
 
 
+@cache
 def _validator(name: str) -> Draft202012Validator:
     schema = json.loads((ROOT / "schema" / f"{name}.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)

@@ -12,6 +12,7 @@ from fullpipe.authoring.new import write_new
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
 from fullpipe.congestion import userfiles
+from fullpipe.congestion.userfiles import fuzzing
 
 needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang")
 
@@ -60,6 +61,9 @@ PLANTED = {
     ),
 }  # fmt: skip
 
+#: What is judged through the whole of the fuzzer in every run of the tests.
+FIRST = "cwnd * beta in 32 bits"
+
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,19 +80,44 @@ def _file(folder: Path, name: str) -> Path:
     return folder / f"{algorithm}.h"
 
 
-@needs_clang
-@pytest.mark.parametrize("fault", PLANTED)
-def test_a_planted_fault_of_a_decision_is_found(fault: str, tmp_path: Path) -> None:
-    name, old, new, said = PLANTED[fault]
-    path = _file(tmp_path, name)
-    part = tmp_path / name
+def _planted(fault: str, folder: Path) -> userfiles.Source:
+    name, old, new, _ = PLANTED[fault]
+    path = _file(folder, name)
+    part = folder / name
     text = part.read_text()
     assert text.count(old) == 1
     part.write_text(text.replace(old, new))
+    return userfiles.read(path)
+
+
+def _assert_found(fault: str, finding: str) -> None:
+    name, _, _, said = PLANTED[fault]
+    assert said in finding
+    assert name in finding or "of connection" in finding
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_of_a_decision_is_found(fault: str, tmp_path: Path) -> None:
+    """By the program without sanitizers, which take five times as long to compile."""
+    clang = shutil.which("clang")
+    if clang is None:
+        pytest.skip("needs clang")
+    source = _planted(fault, tmp_path)
     with pytest.raises(UserError) as finding:
-        userfiles.fuzz(userfiles.read(path), connections=300)
-    assert said in str(finding.value)
-    assert name in str(finding.value) or "of connection" in str(finding.value)
+        program = fuzzing.build(source, tmp_path, fuzzing.PRODUCTS, clang)
+        fuzzing.drive(source, program, 1, 300)
+    _assert_found(fault, str(finding.value))
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(fault, marks=() if fault == FIRST else pytest.mark.slow) for fault in PLANTED],
+)
+def test_the_fuzzer_finds_a_planted_fault_of_a_decision(fault: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as finding:
+        userfiles.fuzz(_planted(fault, tmp_path), connections=300)
+    _assert_found(fault, str(finding.value))
 
 
 @needs_clang

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import forks
+
 SCENARIO = """
 duration = "1s"
 [path]
@@ -30,11 +32,12 @@ def command(folder: Path, *words: str, **options: Any) -> subprocess.CompletedPr
     )
 
 
-def said(done: subprocess.CompletedProcess[str], *statuses: int) -> str:
-    """What it said: a line or two, and no traceback."""
-    assert done.returncode in statuses, done.stderr
-    assert 1 <= len(done.stderr.splitlines()) <= 2 and "Traceback" not in done.stderr
-    return done.stderr
+def refused(folder: Path, *words: str) -> str:
+    """What a command says that is refused: a line or two, and no traceback."""
+    status, said = forks.command(words, folder, os.environ)
+    assert status == 2, said
+    assert 1 <= len(said.splitlines()) <= 2 and "Traceback" not in said
+    return said
 
 
 @pytest.fixture
@@ -69,7 +72,8 @@ def test_a_working_directory_that_was_removed_is_said(folder: Path) -> None:
     gone.mkdir()
     words = ("run", str(folder / "ok.toml"), "--out", "x")
     done = command(folder, *words, preexec_fn=_left(gone))
-    assert "working directory was removed" in said(done, 2)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "working directory was removed" in done.stderr
 
 
 def _left(gone: Path) -> Callable[[], None]:
@@ -101,8 +105,8 @@ def test_an_algorithm_that_is_no_plain_file_is_refused_unread(folder: Path, cc: 
     with (folder / "huge.h").open("wb") as huge:
         huge.truncate(1 << 40)
     (folder / "bad.toml").write_text(SCENARIO.replace("cubic", cc))
-    done = command(folder, "run", "bad.toml", "--out", "run")
-    assert "not a file; name" in said(done, 2) or "1 MiB" in done.stderr
+    said = refused(folder, "run", "bad.toml", "--out", "run")
+    assert "not a file; name" in said or "1 MiB" in said
 
 
 @pytest.mark.parametrize(
@@ -110,16 +114,15 @@ def test_an_algorithm_that_is_no_plain_file_is_refused_unread(folder: Path, cc: 
 )
 def test_tables_and_lists_nested_deeply_are_refused(folder: Path, nested: str) -> None:
     (folder / "bad.toml").write_text(f"{SCENARIO}\n{nested}\n")
-    assert "nested" in said(command(folder, "run", "bad.toml", "--out", "run"), 2)
-    assert "more than 16" in said(
-        command(folder, "run", "ok.toml", "--set", ".".join("a" * 900) + "=1"), 2
-    )
+    assert "nested" in refused(folder, "run", "bad.toml", "--out", "run")
+    deep = ".".join("a" * 900)
+    assert "more than 16" in refused(folder, "run", "ok.toml", "--set", f"{deep}=1")
 
 
 @pytest.mark.parametrize("value", ['"3"', "true", '""'])
 def test_text_and_truths_are_no_numbers(folder: Path, value: str) -> None:
     (folder / "bad.toml").write_text(f"{SCENARIO}count = {value}\n")
-    found = said(command(folder, "run", "bad.toml", "--out", "run"), 2)
+    found = refused(folder, "run", "bad.toml", "--out", "run")
     assert "flow.0.count" in found and "must be a number" in found
 
 
@@ -127,6 +130,6 @@ def test_text_and_truths_are_no_numbers(folder: Path, value: str) -> None:
 def test_a_recordings_scenario_that_is_no_text_is_named(folder: Path) -> None:
     command(folder, "run", "ok.toml", "--out", "run", "--no-report")
     (folder / "run" / "scenario.toml").write_bytes(b"\xff\xfe")
-    assert "scenario.toml: damaged" in said(command(folder, "report", "run"), 2)
+    assert "scenario.toml: damaged" in refused(folder, "report", "run")
     (folder / "run" / "checksums.json").unlink()
-    assert "scenario.toml: not a text file" in said(command(folder, "report", "run"), 2)
+    assert "scenario.toml: not a text file" in refused(folder, "report", "run")

@@ -31,8 +31,9 @@ def run_of(line: dict[str, Any]) -> FluidRun:
     )  # fmt: skip
 
 
-def test_every_reference_run_is_reproduced_from_its_arguments() -> None:
-    lines = reference()
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_reference_run_is_reproduced_from_its_arguments(step: int) -> None:
+    lines = reference()[::step]
     runs = [run_of(line) for line in lines]
     for line, result in zip(lines, run_fluid(runs), strict=True):
         run = result.run
@@ -80,7 +81,7 @@ def test_runs_that_are_not_in_the_reference_file_are_reproduced_too(
         (2, 10, 16.0, ["reno", "bbr2"], 10, (10, 10)),
         (2, 50, 16.0, ["cubic", "bbr2"], 7.5, (7.5, 7.5)),
         (10, 100, 4.0, ["cubic", "bbr1"], 10, (5, 10)),
-        (10, 100, 1.0, ["bbr2"], 10, (5, 10)),
+        pytest.param((10, 100, 1.0, ["bbr2"], 10, (5, 10)), marks=pytest.mark.slow),
         (10, 100, 4.0, ["reno", "cubic"], 10, (5, 10)),
     ],
 )

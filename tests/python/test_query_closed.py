@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+import forks
 from fullpipe.base.errors import UserError
 from fullpipe.cli.app import app
 from fullpipe.serve import cells
@@ -84,18 +84,11 @@ def test_files_are_read_where_they_are_allowed_by_name(store: Store, secret: Pat
 
 
 def test_the_command_reads_files_with_its_option_alone(store: Store, secret: Path) -> None:
-    def query(*options: str) -> subprocess.CompletedProcess[str]:
-        program = "import sys; from fullpipe.cli import main; sys.exit(main())"
-        return subprocess.run(
-            [sys.executable, "-c", program, "query", str(store.folder),
-             f"select word from read_csv('{secret}')", *options],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-
-    refused = query()
-    assert refused.returncode == 2 and "--allow-files" in refused.stderr
-    assert len(refused.stderr.splitlines()) <= 2
-    assert "plugh" in query("--allow-files").stdout
+    words = ["query", str(store.folder), f"select word from read_csv('{secret}')"]
+    status, said = forks.command(words, secret.parent, os.environ)
+    assert status == 2 and "--allow-files" in said
+    assert len(said.splitlines()) <= 2
+    assert "plugh" in forks.command([*words, "--allow-files"], secret.parent, os.environ)[1]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import forks
 from fullpipe.base.errors import UserError
 from fullpipe.base.overrides import apply_changes
 from fullpipe.base.toml import parse_toml
@@ -78,33 +77,29 @@ def run(plan: dict[str, Any], kernel: str, machine: str = "uml") -> RunResult:
     return VmEngine().run(plan, lambda _done: True, options)
 
 
-def fullpipe(folder: Path, cc: str, *options: str) -> subprocess.CompletedProcess[str]:
+def fullpipe(folder: Path, cc: str, *options: str) -> tuple[int, str]:
     """Runs the command on the scenario with an empty cache."""
     (folder / "s.toml").write_text(SCENARIO % cc)
     return call(folder, "run", "s.toml", "--engine", "vm", *options)
 
 
-def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command with an empty cache, on a screen that folds no cell of its tables."""
-    command = "import sys; from fullpipe.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", command, *words],
-        cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "300"},
-    )  # fmt: skip
+def call(folder: Path, *words: str) -> tuple[int, str]:
+    """Runs a command with an empty cache, on a screen that folds no cell of its tables; its exit
+    status, and what it says."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "COLUMNS": "300"}
+    return forks.command(words, folder, environment)
 
 
 def test_a_kernel_that_is_not_built_is_refused_with_the_command_that_builds_it(
     tmp_path: Path,
 ) -> None:
-    done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml")
-    assert done.returncode == 2
-    assert done.stderr == (
+    assert fullpipe(tmp_path, "kernel:cubic", "--machine", "uml") == (
+        2,
         "fullpipe: the kernel 6.12 for --machine uml is not built; `fullpipe doctor --build uml` "
-        "builds it\n"
+        "builds it\n",
     )
-    done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml", "--kernel", "7.3")
-    assert "`fullpipe doctor --build uml --kernel 7.3` builds it" in done.stderr
+    _, said = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml", "--kernel", "7.3")
+    assert "`fullpipe doctor --build uml --kernel 7.3` builds it" in said
 
 
 def kept_kernel(cache: Path, version: str, stamp: str | None) -> None:
@@ -122,13 +117,12 @@ def test_a_kernel_of_other_options_is_refused_with_the_command_that_builds_it_ag
     tmp_path: Path, stamp: str | None
 ) -> None:
     kept_kernel(tmp_path / "cache", "6.12", stamp)
-    done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml")
-    assert (done.returncode, done.stderr) == (
+    assert fullpipe(tmp_path, "kernel:cubic", "--machine", "uml") == (
         2,
         "fullpipe: the kernel 6.12 for --machine uml is built with other options; "
         "`fullpipe doctor --build uml` builds it again\n",
     )
-    said = " ".join(call(tmp_path, "doctor", "--for", "vm").stdout.split())
+    said = " ".join(call(tmp_path, "doctor", "--for", "vm")[1].split())
     assert "no vm: User Mode Linux 6.12 is built with other options" in said
     # Where tools that build it are missing, the remedy begins with their installation.
     assert re.search(r"--machine uml (apt-get .*, then )?fullpipe doctor --build uml", said)
@@ -164,13 +158,13 @@ def test_auto_takes_qemu_and_records_why(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_compare_and_sweeps_are_refused_before_anything_runs(tmp_path: Path) -> None:
     words = ["compare", "kernel:cubic", "--engine", "vm", "--machine", "uml", "--out", "runs"]
-    done = call(tmp_path, *words)
-    assert (done.returncode, "is not built" in done.stderr) == (2, True)
+    status, said = call(tmp_path, *words)
+    assert (status, "is not built" in said) == (2, True)
     (tmp_path / "s.toml").write_text(SWEEP)
-    done = call(tmp_path, "sweep", "s.toml")
-    assert (done.returncode, "is not built" in done.stderr) == (2, True)
-    done = call(tmp_path, "compare", "cubic", "--machine", "uml", "--out", "runs")
-    assert done.stderr == "fullpipe: --machine: belongs to --engine vm\n"
+    status, said = call(tmp_path, "sweep", "s.toml")
+    assert (status, "is not built" in said) == (2, True)
+    _, said = call(tmp_path, "compare", "cubic", "--machine", "uml", "--out", "runs")
+    assert said == "fullpipe: --machine: belongs to --engine vm\n"
     assert not (tmp_path / "runs").exists()
 
 
@@ -192,15 +186,15 @@ def test_compare_and_sweeps_record_the_machine_that_ran(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [("--kernel", "bzImage"), ("--modules", ".")])
 def test_kernels_of_ones_own_are_refused_by_name(tmp_path: Path, options: tuple[str, str]) -> None:
-    done = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml", *options)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert options[0] in done.stderr
+    status, said = fullpipe(tmp_path, "kernel:cubic", "--machine", "uml", *options)
+    assert (status, len(said.splitlines())) == (2, 1)
+    assert options[0] in said
 
 
 def test_algorithms_as_ebpf_are_refused_with_what_runs_instead(tmp_path: Path) -> None:
-    done = fullpipe(tmp_path, "bbr3", "--machine", "uml", "--cc-form", "ebpf")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "bbr3 would be eBPF" in done.stderr and "--machine qemu" in done.stderr
+    status, said = fullpipe(tmp_path, "bbr3", "--machine", "uml", "--cc-form", "ebpf")
+    assert (status, len(said.splitlines())) == (2, 1)
+    assert "bbr3 would be eBPF" in said and "--machine qemu" in said
 
 
 def test_work_of_the_processor_is_refused_because_it_takes_no_time() -> None:

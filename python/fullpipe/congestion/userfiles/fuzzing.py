@@ -31,7 +31,7 @@ _SANITIZED = (
     "-fno-sanitize-recover=all", "-Wno-unused-function",
 )  # fmt: skip
 #: The same calls where clang says which products wrap.
-_PRODUCTS = ("-std=gnu11", "-O1", "-g", "-Wno-unused-function")
+PRODUCTS = ("-std=gnu11", "-O1", "-g", "-Wno-unused-function")
 _WRAPS = "-fsanitize=unsigned-integer-overflow"
 #: The host sees decisions before they are bounded.
 _NOTES = "-DCC_NOTES_DECISIONS"
@@ -59,7 +59,7 @@ def fuzz(source: Source, seed: int = 1, connections: int = CONNECTIONS) -> str:
         drive(source, program, seed, connections)
         clang = shutil.which(os.environ.get("CLANG", "clang"))
         if clang is not None:
-            program = build(source, place, _PRODUCTS, clang)
+            program = build(source, place, PRODUCTS, clang)
             drive(source, program, seed, connections)
     lacks = "" if clang else "; without clang, which sees 32-bit products that wrap"
     return f"{connections * 1000:,} calls of {connections:,} connections{lacks}"
