@@ -41,6 +41,12 @@ _LONGEST = (
 )  # fmt: skip
 
 
+@pytest.fixture
+def without_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what a command prints: its page, which others read, takes seconds to draw."""
+    monkeypatch.setattr("fullpipe.report.page.write_report", lambda _runs, file, **_: file)
+
+
 #: How many of the tests that took most processor time are listed.
 _MOST_LISTED = 20
 _CPU = "cpu_s"

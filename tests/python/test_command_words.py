@@ -35,6 +35,8 @@ cc = "reno"
 rate = ["1mbit"]
 """
 
+pytestmark = pytest.mark.usefixtures("without_page")
+
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from fullpipe.cli import main  # noqa: F401 - the commands
 from fullpipe.cli.app import app
 from fullpipe.cli.output import difference_table
 from fullpipe.report.comparison import compare_values
+
+pytestmark = pytest.mark.usefixtures("without_page")
 
 
 def _difference(first: list[float], other: list[float]) -> Any:

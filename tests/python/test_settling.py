@@ -74,6 +74,7 @@ def test_the_tutorials_contest_is_flagged_in_nine_of_ten_seeds(tmp_path: Path) -
     assert sum("share of cubic" in text for text in found) >= 9
 
 
+@pytest.mark.usefixtures("without_page")
 @pytest.mark.parametrize("command", ["run", "compare"])
 def test_until_settled_goes_on_to_another_conclusion(tmp_path: Path, command: str) -> None:
     out = str(tmp_path / "out")

@@ -109,6 +109,7 @@ def test_a_crossed_cell_is_drawn(tmp_path: Path, kind: str) -> None:
     assert [line.get_xydata().tolist() for line in axes.lines] == [[[0.0, 0.0]], [[0.0, 1.0]]]
 
 
+@pytest.mark.usefixtures("without_page")
 def test_compare_marks_a_path_that_carries_nothing(tmp_path: Path) -> None:
     words = ["compare", "cubic", "bbr3", "--rate", "2mbit", "--rtt", "5ms", "--repeat", "2",
              "--duration", "3s", "--warmup", "1s", "--out", str(tmp_path / "out")]  # fmt: skip
