@@ -50,7 +50,7 @@ def plot(*traces: Trace, **more: Any) -> Plot:
 
 
 def numbers(packed: dict[str, str]) -> list[float]:
-    return np.frombuffer(base64.b64decode(packed["bdata"]), "<f8").tolist()
+    return np.frombuffer(base64.b64decode(packed["bdata"]), "<f4").tolist()
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_rows_and_boxes_go_from_the_top_down() -> None:
     found = interactive(rowed)
     assert found["layout"]["yaxis"]["range"] == [1.5, -0.5]
     assert found["layout"]["xaxis"]["range"] == pytest.approx([0, 5.25])
-    assert found["data"][0]["x"] == [2, 5, 5, 2, 2, None]
-    assert found["data"][0]["y"][:4] == pytest.approx([0.64, 0.64, 1.36, 1.36])
+    assert numbers(found["data"][0]["x"]) == pytest.approx([2, 5, 5, 2, 2, np.nan], nan_ok=True)
+    assert numbers(found["data"][0]["y"])[:4] == pytest.approx([0.64, 0.64, 1.36, 1.36])
     box = box_of("b", "#111111", np.array([1.0, 2, 3, 4, 5]))
     assert (box.low, box.q1, box.median, box.q3, box.high) == (1, 2, 3, 4, 5)
     drawn = interactive(plot(boxes=[box]))["data"][0]
@@ -581,7 +581,7 @@ def test_runs_are_grouped_by_what_is_equal_but_the_seed(tmp_path: Path) -> None:
     )
     groups = grouped([one, two, other, named, longer])
     assert [(group.label, len(group.runs)) for group in groups] == [
-        ("by hand [sim] #1", 2), ("by hand [vm]", 1), ("else", 1), ("by hand [sim] #2", 1),
+        ("by hand, a", 2), ("by hand, c", 1), ("else", 1), ("by hand, e", 1),
     ]  # fmt: skip
     assert groups[0].count == "n = 2 runs" and groups[1].count == "n = 1 run"
 

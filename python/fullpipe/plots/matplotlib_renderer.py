@@ -26,7 +26,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from fullpipe.base.writing import atomic_file
 from fullpipe.plots import style
 from fullpipe.plots.look import Look, dressed
-from fullpipe.plots.model import Grid, Plot, Trace, thin
+from fullpipe.plots.model import Grid, Plot, Trace, thinned
 
 _LINES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
 _MARKS = {
@@ -140,10 +140,7 @@ def _wrapped(plot: Plot, width_in: float, font_pt: float) -> Plot:
 
 def svg(plot: Plot, alarm: str = "") -> Markup:
     """The plot as an SVG element without its title; `alarm` is written above it in red."""
-    few = []
-    for trace in plot.traces:
-        x, y = thin(trace.x, trace.y, _POINTS_IN_PAGE)
-        few.append(replace(trace, x=x, y=y))
+    few = [thinned(trace, _POINTS_IN_PAGE) for trace in plot.traces]
     rows = len(plot.rows) or len(plot.boxes)
     height = max(1.0 + 0.3 * rows, 1.6) if rows else 2.4
     height += 0.16 * math.ceil((len(plot.traces) + len(plot.spans)) / 4)
@@ -230,6 +227,8 @@ def _draw(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None
         axes.set_xscale("log", base=plot.log_x)
     if plot.log_y:
         axes.set_yscale("log")
+    if plot.warmup_s:
+        axes.axvspan(0, plot.warmup_s, color=style.WARMUP, linewidth=0, zorder=0)
     for spans in plot.spans:
         axes.barh(
             spans.rows, spans.ends - spans.starts, left=spans.starts, height=0.72,

@@ -7,7 +7,7 @@ recording or a drawing library.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 #: More points than this in one trace cannot be seen on a screen.
 MAX_POINTS = 4000
+#: Thinning to fit a page leaves each trace so many points.
+LEAST_POINTS = 60
 #: Quantiles of a box: whiskers, quartiles and median.
 BOX_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -28,7 +30,8 @@ class Trace:
     "triangle", "circle", "dash", "dot", "square", ...). `shape` is "linear", "before" if a value
     holds since the previous point, or "after" if it holds until the next. `band` is the (low, high)
     of an interval around each y. `is_reference`: it stands for no measurement, but for a rate, a
-    limit or a base RTT. `keys`: what each point stands for, for programs."""
+    limit or a base RTT. `keys`: what each point stands for, for programs. `run`: which of the
+    plot's `runs` it is of, -1 for all."""
 
     name: str
     colour: str
@@ -43,6 +46,7 @@ class Trace:
     band: tuple[Floats, Floats] | None = None
     is_reference: bool = False
     keys: tuple[str, ...] = ()
+    run: int = -1
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,9 @@ class Plot:
     `right` is (title, factor): the same data in another unit on the right. `over_time` plots of
     one run share their time axis. `x_ticks` are (position, text) pairs; `log_x` is the base of a
     logarithmic x axis, 0 for a linear one; `log_y` makes the y axis logarithmic. `zero` lets the y
-    axis begin at 0. `labels` are (x, y, text) written beside points."""
+    axis begin at 0. `labels` are (x, y, text) written beside points. `warmup_s`: how much of the
+    beginning is the warm-up, which is shaded. `runs`: names of what is overlaid, which may have a
+    panel each instead."""
 
     key: str
     title: str
@@ -113,6 +119,8 @@ class Plot:
     log_y: bool = False
     zero: bool = True
     labels: tuple[tuple[float, float, str], ...] = ()
+    warmup_s: float = 0.0
+    runs: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -165,16 +173,45 @@ def box_of(
 def thin(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
     """At most `most` points. Each stretch keeps its first, least and largest, so that no peak is
     lost, and the last point stays."""
-    if x.size <= most:
-        return x, y
-    keep = {x.size - 1}
-    for chunk in np.array_split(np.arange(x.size), (most - 1) // 3):
+    kept = _kept(y, most)
+    return x[kept], y[kept]
+
+
+def thinned(trace: Trace, most: int) -> Trace:
+    """The trace with at most `most` points, chosen as `thin` does."""
+    if trace.x.size <= most or trace.keys:
+        return trace
+    kept = _kept(trace.y, most)
+    band = None if trace.band is None else (trace.band[0][kept], trace.band[1][kept])
+    return replace(trace, x=trace.x[kept], y=trace.y[kept], band=band)
+
+
+def within(plots: Sequence[Plot], points: int) -> list[Plot]:
+    """The plots with so many points in all at most, as far as thinning leads; each trace keeps
+    `LEAST_POINTS`."""
+    sizes = np.array([_weight(trace) for plot in plots for trace in plot.traces])
+    weights = np.array([3 if trace.band else 1 for plot in plots for trace in plot.traces])
+    most = MAX_POINTS
+    while most > LEAST_POINTS and np.minimum(sizes, most * weights).sum() > points:
+        most = max(LEAST_POINTS, int(0.9 * most))
+    return [replace(plot, traces=[thinned(one, most) for one in plot.traces]) for plot in plots]
+
+
+def _weight(trace: Trace) -> int:
+    """How many points it takes to draw a trace; an interval is two lines more."""
+    return trace.x.size * (3 if trace.band else 1)
+
+
+def _kept(y: Floats, most: int) -> npt.NDArray[np.int64]:
+    if y.size <= most:
+        return np.arange(y.size)
+    keep = {y.size - 1}
+    for chunk in np.array_split(np.arange(y.size), max(1, (most - 1) // 3)):
         keep.add(int(chunk[0]))
         known = chunk[~np.isnan(y[chunk])]
         if known.size:
             keep |= {int(known[y[known].argmin()]), int(known[y[known].argmax()])}
-    order = np.array(sorted(keep))
-    return x[order], y[order]
+    return np.array(sorted(keep))
 
 
 def cdf(values: Floats) -> tuple[Floats, Floats]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ _ROW_PX, _HEIGHT_PX, _LEGEND_PX, _PANEL_PX = 34, 330, 20, 340
 _MAX_LEGEND = 24
 #: Seen on white and on black.
 _GRID = "rgba(128,128,128,0.25)"
+_SHADE = "rgba(128,128,128,0.12)"
 _AXIS = {
     "automargin": True, "gridcolor": _GRID, "zerolinecolor": _GRID, "zerolinewidth": 2,
     "linecolor": "#888", "ticks": "",
@@ -47,6 +49,8 @@ _LOOK: dict[str, Any] = {
     # Names that look like numbers or dates stay names.
     "autotypenumbers": "strict",
 }  # fmt: skip
+#: Letters of a line of a row's name.
+_ROW_LETTERS = 10
 #: Half the height of a span in its row.
 _SPAN = 0.36
 
@@ -244,6 +248,13 @@ def _layout(plot: Plot, alarm: str) -> dict[str, Any]:
         **_LOOK,
         "showlegend": not plot.boxes,
     }
+    if plot.runs:
+        layout["meta"] = {"runs": [_plain(name) for name in plot.runs]}
+    if plot.warmup_s:
+        layout["shapes"] = [{
+            "type": "rect", "x0": 0, "x1": plot.warmup_s, "yref": "paper", "y0": 0, "y1": 1,
+            "fillcolor": _SHADE, "line": {"width": 0}, "layer": "below",
+        }]  # fmt: skip
     if alarm:
         layout["annotations"] = [{
             "text": f"<b>{_plain(alarm)}</b>", "xref": "paper", "yref": "paper", "x": 0.5, "y": 1.0,
@@ -278,6 +289,7 @@ def _drawn(trace: Trace) -> dict[str, Any]:
         "name": _plain(trace.name), "opacity": trace.opacity, **drawn,
         **({"legendgroup": _plain(trace.name)} if trace.band is not None else {}),
         **({"customdata": list(trace.keys)} if trace.keys else {}),
+        **({"meta": trace.run} if trace.run >= 0 else {}),
     }  # fmt: skip
 
 
@@ -287,6 +299,7 @@ def _band(trace: Trace, band: tuple[Floats, Floats]) -> list[dict[str, Any]]:
         "type": "scatter", "x": _numbers(trace.x), "mode": "lines", "showlegend": False,
         "line": {"width": 0, "shape": _SHAPES[trace.shape], "color": trace.colour},
         "hoverinfo": "skip", "legendgroup": _plain(trace.name),
+        **({"meta": trace.run} if trace.run >= 0 else {}),
     }  # fmt: skip
     red, green, blue = (int(trace.colour[i : i + 2], 16) for i in (1, 3, 5))
     filled = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
@@ -295,9 +308,10 @@ def _band(trace: Trace, band: tuple[Floats, Floats]) -> list[dict[str, Any]]:
 
 
 def _numbers(values: Floats) -> dict[str, str]:
-    """An array as Plotly reads it without parsing: its bytes, little-endian."""
-    stored = np.ascontiguousarray(values, dtype="<f8").tobytes()
-    return {"dtype": "f8", "bdata": base64.b64encode(stored).decode("ascii")}
+    """An array as Plotly reads it without parsing: its bytes, little-endian. Seven digits are more
+    than a screen shows."""
+    stored = np.ascontiguousarray(values, dtype="<f4").tobytes()
+    return {"dtype": "f4", "bdata": base64.b64encode(stored).decode("ascii")}
 
 
 def _scale(data: list[dict[str, Any]], layout: dict[str, Any], plot: Plot) -> None:
@@ -317,7 +331,7 @@ def _scale(data: list[dict[str, Any]], layout: dict[str, Any], plot: Plot) -> No
     elif plot.rows:
         if not plot.over_time:  # marks at the very end are not cut in half
             horizontal["range"] = [0, 1.05 * right or 1.0]
-        ticks, names = list(range(len(plot.rows))), [_plain(row) for row in plot.rows]
+        ticks, names = list(range(len(plot.rows))), [_wrapped(row) for row in plot.rows]
         vertical |= {
             "tickvals": ticks, "ticktext": names, "range": [len(ticks) - 0.5, -0.5],
             "fixedrange": True,
@@ -335,15 +349,20 @@ def _scale(data: list[dict[str, Any]], layout: dict[str, Any], plot: Plot) -> No
         layout["legend"] = {"x": 1.1}
 
 
-def _outline(spans: Spans) -> dict[str, list[float | None]]:
+def _wrapped(name: str) -> str:
+    """The name of a row in lines that fit beside the axis."""
+    lines = textwrap.wrap(name, _ROW_LETTERS, max_lines=3, placeholder="…")
+    return "<br>".join(_plain(line) for line in lines)
+
+
+def _outline(spans: Spans) -> dict[str, dict[str, str]]:
     """One closed outline a span: a single path, however many spans there are."""
-    xs: list[float | None] = []
-    ys: list[float | None] = []
-    for row, start, end in zip(spans.rows, spans.starts, spans.ends, strict=True):
-        low, high = float(row) - _SPAN, float(row) + _SPAN
-        xs += [float(start), float(end), float(end), float(start), float(start), None]
-        ys += [low, low, high, high, low, None]
-    return {"x": xs, "y": ys}
+    low, high = spans.rows - _SPAN, spans.rows + _SPAN
+    gap = np.full(spans.rows.size, np.nan)
+    starts, ends = spans.starts, spans.ends
+    xs = np.column_stack((starts, ends, ends, starts, starts, gap)).ravel()
+    ys = np.column_stack((low, low, high, high, low, gap)).ravel()
+    return {"x": _numbers(xs), "y": _numbers(ys)}
 
 
 def _element(figure: dict[str, Any], identifier: str) -> Markup:

@@ -31,6 +31,7 @@ PHASE_COLOURS = {
 NEUTRAL = "#111111"
 REFERENCE = "#999999"
 GRID = "#ececec"
+WARMUP = "#f0f0f0"
 ALARM = "#b3261e"
 
 #: Lines that stand for no congestion control (Okabe and Ito, and others that differ from them).

@@ -14,22 +14,24 @@ from fullpipe.base.writing import write_text
 from fullpipe.metrics import has_names
 from fullpipe.metrics.kinds import KINDS
 from fullpipe.plots import plotly_script
-from fullpipe.plots.model import Plot
+from fullpipe.plots.model import Plot, within
 from fullpipe.plots.plotly_renderer import html
 from fullpipe.recording.recording import Recording
 from fullpipe.report import provenance
 from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.headline import headline
+from fullpipe.report.naming import differences
+from fullpipe.report.overlay import overlaid
 from fullpipe.report.predictions import compare as compare_predictions
-from fullpipe.report.repetitions import group_plots
+from fullpipe.report.predictions import together
 from fullpipe.report.runs import Group, grouped, read_run
 from fullpipe.report.templates import template
 
-#: Runs whose course over time is drawn; all are in the tables and distributions.
-MAX_RUNS_OVER_TIME = 6
-#: The same of a light page, which is to stay below 300 kB.
-MAX_RUNS_OVER_TIME_LIGHT = 2
+#: Groups whose course over time is drawn; all are in the tables and distributions.
+MAX_GROUPS_OVER_TIME = 8
+#: Points of all plots of a page: what keeps it below 1 MB beside Plotly's script.
+MAX_POINTS_OF_PAGE = 50_000
 #: Flows that a page lists one by one; the table of groups has all.
 MAX_FLOWS_LISTED = 1000
 #: More runs than this, and the table of single runs is folded away.
@@ -84,15 +86,25 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
+def _title(groups: Sequence[Group]) -> str:
+    """What is compared, and of which scenario where all have its name."""
+    listed = _listed([group.label for group in groups])
+    names = {run.name for group in groups for run in group.runs}
+    return listed if len(groups) == 1 or len(names) > 1 else f"{names.pop()}: {listed}"
+
+
 def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) -> str:
     """The page's text; `plotly` is what brings the library into it, None for static plots."""
     runs = [run for group in groups for run in group.runs]
     alarm = "; ".join(f"{group.label}: {group.count}" for group in groups if group.mark)
-    plots = cdf_plots(groups) + (box_plots(groups) if len(runs) > 1 else [])
+    distributions = cdf_plots(groups) + (box_plots(groups) if len(runs) > 1 else [])
     draw = _static if plotly is None else _interactive
-    over_time = groups[: MAX_RUNS_OVER_TIME if plotly is not None else MAX_RUNS_OVER_TIME_LIGHT]
+    over_time = groups[:MAX_GROUPS_OVER_TIME]
+    plots = within([*overlaid(over_time), *distributions], MAX_POINTS_OF_PAGE)
+    courses = plots[: len(plots) - len(distributions)]
+    distributions = plots[len(courses) :]
     return template("template.html").render(
-        title=title or _listed([group.label for group in groups]),
+        title=title or _title(groups),
         version=__version__,
         library=plotly,
         groups=groups,
@@ -108,9 +120,11 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
         shares=[(group, compare_shares([run.summary for run in group.runs])) for group in groups],
         bootstrap_seed=BOOTSTRAP_SEED,
         predictions=_predictions(groups, draw),
-        distributions=[draw(plot, f"all-{plot.key}", alarm) for plot in plots],
-        courses=[_course(i, group, draw) for i, group in enumerate(over_time)],
-        hidden=len(runs) - len(over_time),
+        distributions=[draw(plot, f"all-{plot.key}", alarm) for plot in distributions],
+        course=_course(over_time, courses, draw),
+        is_split=plotly is not None and any(plot.runs for plot in courses),
+        hidden=len(groups) - len(over_time),
+        differences=differences([group.identity for group in groups]),
         repeats=[_repeat(group) for group in groups],
     )
 
@@ -119,25 +133,29 @@ def _comparison(groups: Sequence[Group]) -> list[Any]:
     return compare_runs({group.label: [run.summary for run in group.runs] for group in groups})
 
 
-def _predictions(groups: Sequence[Group], draw: Draw) -> list[dict[str, Any]]:
-    found = []
-    for index, group in enumerate(groups):
-        compared = compare_predictions(group)
-        if compared is not None:
-            drawn = draw(compared.plot, f"predicted{index}", group.mark)
-            found.append({"label": group.label, "models": compared, "figure": drawn})
-    return found
-
-
-def _course(index: int, group: Group, draw: Draw) -> dict[str, Any]:
-    run = group.runs[0]
+def _predictions(groups: Sequence[Group], draw: Draw) -> dict[str, Any]:
+    compared = [(group.label, found) for group in groups if (found := compare_predictions(group))]
+    if not compared:
+        return {}
+    alarm = "; ".join(f"{group.label}: {group.mark}" for group in groups if group.mark)
     return {
-        "label": group.label,
-        "line": provenance.path_line([run]),
-        "seed": run.metadata.seed,
-        "warnings": run.warnings,
-        "is_mean": len(group.runs) > 1,
-        "plots": [draw(plot, f"run{index}-{plot.key}", group.mark) for plot in group_plots(group)],
+        "tables": [{"label": label, "models": found} for label, found in compared],
+        "figure": draw(together(compared), "predicted", alarm),
+        "cautions": list(dict.fromkeys(text for _, found in compared for text in found.cautions)),
+    }
+
+
+def _course(groups: Sequence[Group], plots: Sequence[Plot], draw: Draw) -> dict[str, Any]:
+    first = groups[0].runs[0]
+    marks = "; ".join(f"{group.label}: {group.mark}" for group in groups if group.mark)
+    alarm = groups[0].mark if len(groups) == 1 else marks
+    return {
+        "line": provenance.path_line([first]) if len(groups) == 1 else "",
+        "seed": first.metadata.seed,
+        "warnings": first.warnings if len(groups) == 1 else [],
+        "is_mean": any(len(group.runs) > 1 for group in groups),
+        "warmup_s": max((plot.warmup_s for plot in plots), default=0.0),
+        "plots": [draw(plot, f"course-{plot.key}", alarm) for plot in plots],
     }
 
 

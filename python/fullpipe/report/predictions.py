@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,26 @@ def compare(group: Group) -> Comparison | None:
     ]  # fmt: skip
     cautions = [f"{one.model}: {caution}" for one in found for caution in one.cautions]
     return Comparison(ccs, rows, cautions, _plot(group, found))
+
+
+def together(compared: Sequence[tuple[str, Comparison]]) -> Plot:
+    """One plot of all groups, each (its label, its comparison): their rows one below the other."""
+    if len(compared) == 1:
+        return compared[0][1].plot
+    traces: dict[str, Trace] = {}
+    rows: list[str] = []
+    for label, one in compared:
+        for trace in one.plot.traces:
+            moved = replace(trace, y=trace.y + len(rows))
+            before = traces.get(trace.name)
+            traces[trace.name] = moved if before is None else replace(
+                moved, x=np.concatenate((before.x, moved.x)), y=np.concatenate((before.y, moved.y))
+            )  # fmt: skip
+        alone = len(one.plot.rows) == 1
+        rows += [label if alone else f"{label}: {row}" for row in one.plot.rows]
+    measured = [trace for trace in traces.values() if trace.mark]
+    models = [trace for trace in traces.values() if not trace.mark]
+    return replace(compared[0][1].plot, traces=measured + models, rows=tuple(rows))
 
 
 def _measured(group: Group) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from fullpipe.metrics import View, throughput_over_time
 from fullpipe.metrics.view import Floats
 from fullpipe.plots import style
-from fullpipe.plots.model import Plot, Trace
+from fullpipe.plots.model import MAX_POINTS, Plot, Trace, thinned
 from fullpipe.report.runs import Group
 from fullpipe.report.timeline import MAX_FLOWS, time_plots, window_s
 from fullpipe.statistics.intervals import half_widths
@@ -44,16 +44,17 @@ class _Line:
     flows: list[int]
 
 
-def group_plots(group: Group) -> list[Plot]:
+def group_plots(group: Group, most: int | None = None) -> list[Plot]:
     """Every plot over time that the group has data for. Queues, phases and probes are those of the
-    first run."""
+    first run. With `most` a line always stands for a flow, or, with more flows than that, for those
+    of one `[[flow]]`."""
     plots = time_plots(group.runs[0])
     views = [View(run.recording, start_s=0.0) for run in group.runs]
     flows = views[0].flows["flow_id"].size
     alike = [view for view in views if view.flows["flow_id"].size == flows]
-    if flows == 0 or (flows <= MAX_FLOWS and len(alike) == 1):
+    if flows == 0 or (most is None and flows <= MAX_FLOWS and len(alike) == 1):
         return plots
-    lines = _lines(views[0], MAX_FLOWS if len(alike) == 1 else _MAX_BANDS)
+    lines = _lines(views[0], most or (MAX_FLOWS if len(alike) == 1 else _MAX_BANDS))
     return [_over_runs(plot, group, alike, lines) for plot in plots]
 
 
@@ -120,10 +121,11 @@ def _trace(line: _Line, position: int, x: Floats, values: Floats, is_sum: bool) 
         elif values.shape[0] == 1 and values.shape[1] > 1 and not is_sum:
             low, high = (_percentile(values[0], q) for q in _SPREAD)
             band = (low, high)
-    return Trace(
+    trace = Trace(
         line.name, style.cc_colour(line.cc), x, y, style.dash(position), 1.5,
         style.opacity(position), "before" if is_sum else "linear", band=band,
     )  # fmt: skip
+    return thinned(trace, MAX_POINTS if band is None else _MAX_POINTS)
 
 
 def _nan_mean(values: Floats, axis: int) -> Floats:
@@ -153,8 +155,7 @@ def _throughputs(views: list[View], window: float) -> _Read:
 def _samples(views: list[View], column: str, divisor: float) -> _Read:
     """Samples of all runs at the times of the first: engines of real time sample a little beside
     them."""
-    every = np.unique(views[0].samples("flow_samples")["t_us"])
-    x = every[:: max(1, -(-every.size // _MAX_POINTS))] / 1e6
+    x = np.unique(views[0].samples("flow_samples")["t_us"]) / 1e6
 
     def read(run: int, flow: int) -> Floats:
         samples = views[run].flow_samples(flow)

@@ -25,6 +25,7 @@ from fullpipe.plan.plan import Plan as ResolvedPlan
 from fullpipe.plan.resolve import resolve
 from fullpipe.plan.seeds import without_seed
 from fullpipe.recording.recording import Recording, RecordingError
+from fullpipe.report.naming import Identity, labels_of
 from fullpipe.scenario.model import Scenario, make_scenario
 
 _Count = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -185,6 +186,11 @@ class Group:
         return f"{self.label}: {bad} of {len(self.runs)}: {'; '.join(reasons)}" if bad else ""
 
     @property
+    def identity(self) -> Identity:
+        """What tells the group apart from others."""
+        return _identity(self.runs)
+
+    @property
     def ccs(self) -> list[str]:
         """The congestion controls that ran, in the order of the flows."""
         return list(dict.fromkeys(cc for run in self.runs for cc in run.ccs))
@@ -221,17 +227,17 @@ def grouped(runs: Sequence[Run]) -> list[Group]:
         what = [run.name, metadata.engine, metadata.options, metadata.kernel, plan]
         key = json.dumps(what, sort_keys=True)
         found.setdefault(key, []).append(run)
-    names = [members[0].name for members in found.values()]
-    engines = [(members[0].name, members[0].metadata.engine) for members in found.values()]
-    groups = []
-    for index, members in enumerate(found.values()):
-        label = members[0].name
-        if names.count(label) > 1:
-            label = f"{label} [{members[0].metadata.engine}]"
-        if engines.count(engines[index]) > 1:
-            label = f"{label} #{engines[: index + 1].count(engines[index])}"
-        groups.append(Group(label, members))
-    return groups
+    labels = labels_of([_identity(members) for members in found.values()])
+    return [Group(label, members) for label, members in zip(labels, found.values(), strict=True)]
+
+
+def _identity(runs: Sequence[Run]) -> Identity:
+    """What repetitions have in common, as names tell it."""
+    metadata = runs[0].metadata
+    settings = {name.replace("_", "-"): value for name, value in metadata.options.items()}
+    settings |= {"engine": metadata.engine or "", "kernel": metadata.kernel or ""}
+    folders = [run.recording.path for run in runs]
+    return Identity(runs[0].name, folders, runs[0].recording.document, settings)
 
 
 def _repeated(recording: Recording) -> Any:

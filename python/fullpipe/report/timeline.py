@@ -69,7 +69,12 @@ def time_plots(run: Run) -> list[Plot]:
         *variable_plots(view, run.metadata.variables, flows),
         flows_at_once(run, view), sampled_windows(view), *page_plots(view), *host_plots(view),
     ]  # fmt: skip
-    return [plot for plot in plots if not plot.empty]
+    warmup_s = min(run.metadata.warmup_ns / 1e9, view.end_s)
+    return [
+        replace(plot, warmup_s=warmup_s) if plot.over_time else plot
+        for plot in plots
+        if not plot.empty
+    ]
 
 
 def _chosen(view: View) -> list[_Flow]:
