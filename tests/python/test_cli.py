@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import forks
+from fullpipe.base import commit as commits
 from fullpipe.cli.app import app
 
 ROOT = Path(__file__).parents[2]
