@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -80,14 +81,153 @@ def test_an_action_of_one_doubles_the_window_in_a_round_trip_either_way() -> Non
     by_rtt = CongestionEnv(SCENARIO)
     seen, _ = episode(by_rtt, [[1.0]] * 2)
     assert [round(2 ** row[0]) for row in seen] == [10, 20, 40]
-    by_ack = CongestionEnv(SCENARIO, "ack")
-    by_ack.reset(seed=1)
-    begun_s, cwnd = 0.0, 10.0
-    while cwnd < 20:
-        observation, *_, info = by_ack.step(np.array([1.0], np.float32))
-        begun_s = begun_s or info["t_s"]
-        cwnd = 2 ** observation[0]
-    assert 0.3 * 0.02 < info["t_s"] - begun_s < 2 * 0.02
+
+
+@pytest.mark.parametrize(("action", "factor"), [(1.0, 2.0), (0.5, 2**0.5), (-1.0, 0.5)])
+def test_ack_by_ack_an_action_changes_the_window_as_much_in_a_round_trip(
+    action: float, factor: float
+) -> None:
+    """As slow start does (RFC 5681 section 3.1): a packet more for each delivered doubles it."""
+    path = {"rate": "10gbit", "rtt": "100ms", "buffer": "4bdp"}
+    env = CongestionEnv({**SCENARIO, "path": path}, "ack")
+    _, info = env.reset(seed=1)
+    windows = []
+    while info["t_s"] < 1.3:
+        now = 1.0 if info["t_s"] < 0.7 else action
+        observation, *_, info = env.step(np.array([now], np.float32))
+        windows.append((info["t_s"], 2 ** float(observation[0])))
+
+    def at(wanted_s: float) -> float:
+        return min(windows, key=lambda row: abs(row[0] - wanted_s))[1]
+
+    for begin_s in (0.4, 0.5):
+        assert at(begin_s + 0.1) / at(begin_s) == pytest.approx(2, rel=0.05)
+    for begin_s in (0.95, 1.05):
+        assert at(begin_s + 0.1) / at(begin_s) == pytest.approx(factor, rel=0.05)
+
+
+def test_agents_of_unequal_round_trips_each_decide_in_their_own() -> None:
+    flows = [{"cc": "agent", "rtt": "100ms"}, {"cc": "agent", "rtt": "20ms"}]
+    env = CongestionEnv({**SCENARIO, "path": {"rate": "10gbit", "rtt": "20ms"}, "flow": flows})
+    seen, info = env.reset(seed=1)
+    decided_s: list[list[float]] = [[], []]
+    while info["t_s"] < 1.0:
+        for agent in info["agents"]:
+            decided_s[agent].append(info["t_s"])
+        before = seen
+        seen, *_, info = env.step(np.array([0.5, 0.1], np.float32))
+        for agent in {0, 1} - {*info["agents"]}:
+            assert np.array_equal(seen[agent], before[agent])
+    flows_of = zip(seen, decided_s, (0.1, 0.02), (0.5, 0.1), strict=True)
+    for row, times_s, rtt_s, action in flows_of:
+        assert np.diff(times_s) == pytest.approx(rtt_s, rel=0.06)
+        grown = np.log2(10) + action * len(times_s)
+        assert row[0] == pytest.approx(grown, abs=0.05 + action)
+
+
+@pytest.mark.parametrize("wrong", [[np.nan, 0.0], [0.0, np.inf], [1.0], [0.0] * 3, [], 0.0, "up"])
+def test_what_is_no_action_is_refused_and_changes_nothing(wrong: Any) -> None:
+    scenario = SCENARIO | {"flow": [{"cc": "agent", "count": 2}]}
+    asked, spared = CongestionEnv(scenario), CongestionEnv(scenario)
+    asked.reset(seed=1), spared.reset(seed=1)
+    with pytest.raises(UserError, match="action"):
+        asked.step(wrong)
+    for action in ([0.5, -0.5], [0.0, 0.0]):
+        wanted = np.array(action, np.float32)
+        assert np.array_equal(asked.step(wanted)[0], spared.step(wanted)[0])
+
+
+def rewarded(link: dict[str, Any], window: Any, after_s: float, step: Any = "rtt") -> float:
+    """Mean reward a second, with a window in packets at a time."""
+    scenario = {"duration": "12s", "link": [{"name": "a", **link}], "flow": [{"cc": "agent"}]}
+    env = CongestionEnv(scenario, step)
+    seen, info = env.reset(seed=5)
+    total, is_over = 0.0, False
+    while not is_over:
+        t_s = info["t_s"]
+        action = np.clip([np.log2(window(t_s)) - seen[0]], -1, 1).astype(np.float32)
+        seen, reward, _, is_over, info = env.step(action)
+        total += reward if t_s > after_s else 0.0
+    return total / (12 - after_s)
+
+
+@pytest.mark.parametrize("step", ["rtt", "ack"])
+@pytest.mark.parametrize(("first", "then", "window"), [(50, 5, 30), (5, 50, 300)])
+def test_a_full_link_earns_its_seconds_after_its_rate_changed(
+    first: int, then: int, window: int, step: Any
+) -> None:
+    """Of 80 ms at 5 Mbit/s, 33 packets are the BDP."""
+    link = {"rate": f"{first}mbit", "rate_steps": [["2s", f"{then}mbit"]], "delay": "40ms"}
+    changed = rewarded(link, lambda _: window, 6, step)
+    constant = rewarded({"rate": f"{then}mbit", "delay": "40ms"}, lambda _: window, 6, step)
+    assert changed == pytest.approx(constant, abs=0.03) and 0.8 < constant < 1.0
+
+
+def test_delay_of_an_empty_path_costs_nothing_as_it_changes(tmp_path: Path) -> None:
+    (tmp_path / "rise.delay").write_text("0 20\n3000 60\n15000 60\n")
+    by_trace = {"rate": "20mbit", "delay_trace": str(tmp_path / "rise.delay")}
+    by_steps = {"rate": "20mbit", "delay": "20ms", "delay_steps": [["3s", "60ms"]]}
+    back = {"reverse": {"delay": "0s"}}
+    usual = rewarded({"rate": "20mbit", "delay": "60ms", **back}, lambda _: 120, 5)
+    by_steps |= back
+    for link in (by_trace, by_steps):
+        assert rewarded(link, lambda _: 120, 5) == pytest.approx(usual, abs=0.02)
+
+
+def test_of_a_rate_trace_each_opportunity_earns_its_share(tmp_path: Path) -> None:
+    """24 Mbit/s for half a second, 12 Mbit/s for the next, by one and two packets a ms."""
+    rows = [ms for ms in range(1, 1001) for _ in range(2 if ms <= 500 else 1)]
+    (tmp_path / "half.trace").write_text("".join(f"{ms}\n" for ms in rows))
+    link = {"rate_trace": str(tmp_path / "half.trace"), "delay": "20ms", "buffer": "200pkt"}
+    assert rewarded(link, lambda _: 80, 4) == pytest.approx(0.8, abs=0.2)
+
+
+def test_an_outage_earns_nothing_and_spoils_nothing() -> None:
+    """What is delivered in the three seconds after a second of outage is worth three seconds."""
+    link = {"rate": "10mbit", "delay": "20ms", "buffer": "200pkt", "outage": [["2s", "1s"]]}
+    worth: dict[float, float] = {}
+
+    def reward(flows: Any) -> float:
+        (flow,) = flows
+        assert flow.packet_s == 0.0012 and flow.base_rtt_s == 0.04
+        return float(flow.packet_s * flow.delivered)
+
+    scenario = {"duration": "6s", "link": [{"name": "a", **link}], "flow": [{"cc": "agent"}]}
+    env = CongestionEnv(scenario, reward=reward)
+    seen, info = env.reset(seed=1)
+    is_over = False
+    while not is_over:
+        action = np.clip([np.log2(60) - seen[0]], -1, 1).astype(np.float32)
+        seen, earned, _, is_over, info = env.step(action)
+        worth[info["t_s"]] = earned
+    assert sum(one for t_s, one in worth.items() if 2.1 < t_s < 3.0) < 0.01
+    assert sum(one for t_s, one in worth.items() if t_s > 3.0) == pytest.approx(3.0, rel=0.06)
+
+
+def test_info_tells_what_no_sender_knows() -> None:
+    scenario = {
+        "duration": "4s",
+        "link": [{"name": "a", "rate": "10mbit", "delay": "20ms", "rate_steps": [["2s", "5mbit"]]}],
+        "flow": [{"cc": "agent"}],
+    }
+    env = CongestionEnv(scenario)
+    _, info = env.reset(seed=3)
+    rows = []
+    while info["t_s"] < 3.9:
+        *_, info = env.step(np.array([np.clip(1.5 - info["t_s"], 0, 0.3)], np.float32))
+        rows.append(info)
+    recording = env.recordings()
+    assert recording.seeds == [info["seed"]]
+    queues = recording.pandas("queue_samples")
+    queues = queues[queues.queue == "a.forward"].set_index("t_us")
+    least, most = queues.queue_packets.loc[3e6:].agg(["min", "max"])
+    late = [row for row in rows if row["t_s"] > 3]
+    assert most > 0 and all(least - 2 <= row["queue_packets"] <= most + 2 for row in late)
+    assert {row["rate_bps"] for row in late} == {5e6} and rows[5]["rate_bps"] == 10e6
+    assert np.mean([row["goodput_bps"] for row in late]) == pytest.approx(
+        5e6 * 1448 / 1514, rel=0.1
+    )
+    assert {row["base_rtt_s"] for row in late} == {0.04}
 
 
 def test_seeds_decide_everything_and_differ() -> None:
@@ -142,7 +282,7 @@ def test_a_scenario_can_be_drawn_for_each_episode() -> None:
     rates = set()
     for seed in (1, 1, 2, 3):
         env.reset(seed=seed)
-        rates.add(env._plan["path"]["rate_bps"])
+        rates.add(env._episode.plan["path"]["rate_bps"])
     assert len(rates) > 1
 
 

@@ -58,6 +58,11 @@ impl PyStepper {
         Ok((counts, state))
     }
 
+    /// Bytes and packets that wait at the links of an agent's route.
+    fn queued(&mut self, agent: usize) -> PyResult<(u64, u64)> {
+        Ok(self.checked(agent)?.queued(agent))
+    }
+
     /// Sets window (packets) and pacing rate (bytes/s; 0: it follows the window) of an agent.
     fn decide(&mut self, agent: usize, cwnd: u32, pacing_rate_bytes_per_s: u64) -> PyResult<()> {
         self.checked(agent)?

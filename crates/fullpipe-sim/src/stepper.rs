@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use fullpipe_cc::DynAlgorithm;
 use fullpipe_cc::{flags, Ack, Conn, Ctl, Event, EventKind, Info};
-use fullpipe_plan::Plan;
+use fullpipe_net::{Direction, Link};
+use fullpipe_plan::{FlowDirection, Plan};
 
 use crate::check::BadPlan;
 use crate::sim::{Inputs, Outcome, Simulation};
@@ -196,6 +197,20 @@ impl Stepper {
             is_finished: sender.is_finished(),
             ..seen
         }
+    }
+
+    /// Bytes and packets that wait at the links of an agent's route, in the direction of its data.
+    pub fn queued(&self, agent: usize) -> (u64, u64) {
+        let flow = &self.plan.flows[self.agents[agent].0];
+        let direction = match flow.direction {
+            FlowDirection::Up => Direction::Forward,
+            FlowDirection::Down => Direction::Reverse,
+        };
+        let links = &self.simulation.network.row.links()[flow.route.range()];
+        let states = links.iter().filter_map(|link| link.state(direction));
+        states.fold((0, 0), |(bytes, packets), state| {
+            (bytes + state.queue_bytes, packets + state.queue_packets)
+        })
     }
 
     /// Sets an agent's window in packets and pacing rate in bytes/s (0: from the window), and sends what

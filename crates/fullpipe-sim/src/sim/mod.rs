@@ -84,7 +84,7 @@ pub fn run<'a>(
 pub(crate) struct Simulation<'a> {
     plan: &'a Plan,
     pub(crate) agenda: Agenda,
-    network: Network,
+    pub(crate) network: Network,
     pub(crate) hosts: Hosts,
     workloads: Workloads,
     endpoints: Endpoints,
