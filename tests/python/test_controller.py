@@ -203,6 +203,12 @@ WRONG = {
     "not a controller": ("(fullpipe.Controller)", "", r"has no class Reno"),
     "an unknown flag": ("title =", "flags = 1048576\n    title =", r"flags: 1048576"),
     "a ring without a window": ("title =", "flags = 2\n    title =", "needs OWNS_CWND"),
+    "a mistyped method": ("def on_ack(", "def on_acks(",
+                          r"Reno\.on_acks: nothing calls this method; did you mean on_ack\?"),
+    "another spelling": ("def on_ack(", "def onAck(", r"onAck: nothing calls .* mean on_ack\?"),
+    "a name from elsewhere": ("    def on_ack(",
+                              "    def on_loss(self, event):\n        pass\n\n    def on_ack(",
+                              r"on_loss: nothing calls this method; did you mean on_event\?"),
     "a constant beyond its range": ("Constant(0.5, 0.1", "Constant(0.5, 0.7",r"Reno\.beta: a "),
 }  # fmt: skip
 
@@ -294,6 +300,39 @@ def test_the_class_of_another_program_is_refused() -> None:
     classes._current.pop(identity)
     with pytest.raises(UserError, match="a program handed this class over"):
         cc_set(identity)
+
+
+def test_a_method_that_the_class_itself_calls_may_have_any_name(tmp_path: Path) -> None:
+    text = RENO.replace("def on_ack(self, ack", "def _on_ack(self, ack")
+    more = "\n    def on_ack(self, ack):\n        self._on_ack(ack)\n"
+    assert run(f"{written(tmp_path, text + more)}:Reno")["flows"] is not None
+
+
+def test_constants_may_be_below_zero(tmp_path: Path) -> None:
+    text = (
+        "import fullpipe\n\n\nclass Line(fullpipe.Controller):\n"
+        "    flags = fullpipe.Controller.OWNS_CWND\n"
+        "    bias = fullpipe.Constant(-0.5, -2.0, 2.0)\n\n"
+        "    def on_ack(self, ack):\n        self.ctl.cwnd = int(40 + 10 * self.bias)\n"
+    )
+    path = written(tmp_path, text)
+    for bias, cwnd in ((None, 35), (-1.5, 25), (0, 40), (0.7, 47)):
+        tables = {} if bias is None else {"cc": {"Line": {"bias": bias}}}
+        samples = run(f"{path}:Line", **tables)["flow_samples"]
+        assert samples["cwnd_packets"][-1] == cwnd
+    (bias,) = cc_set(f"{path}:Line").params
+    assert [bias.value(bias.min), bias.value(bias.default), bias.value(bias.max)] == [-2, -0.5, 2]
+    assert bias.shortest(bias.stored(-0.37)) == "-0.37"
+    with pytest.raises(UserError, match="-3.0 is out of range: -2 to 2"):
+        run(f"{path}:Line", cc={"Line": {"bias": -3}})
+
+
+def test_a_class_that_reads_a_file_is_told_where_its_numbers_belong(tmp_path: Path) -> None:
+    (tmp_path / "w.json").write_text('{"cwnd": 40}')
+    reads = f"import json\nW = json.load(open({str(tmp_path / 'w.json')!r}))\nimport fullpipe\n"
+    path = written(tmp_path, RENO.replace("import fullpipe\n", reads, 1))
+    with pytest.raises(UserError, match=r"no right to read files: .*weights\.py, and import"):
+        run(f"{path}:Reno")
 
 
 def test_modules_beside_a_class_belong_to_it(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from fullpipe.cli.output import console, fail, message, messages, text_table
 
 if TYPE_CHECKING:
     from fullpipe.authoring.cost import Cost
+    from fullpipe.congestion.registry import Param
 
 app = typer.Typer(help="Congestion controls and their constants.", no_args_is_help=True)
 
@@ -57,10 +58,10 @@ def show(name: CcName, json_: Json = False) -> None:
     if json_:
         items = [
             {
-                "name": param.name, "value": value / param.scale, "unit": param.unit,
-                "min": param.min / param.scale, "max": param.max / param.scale,
+                "name": param.name, "value": param.value(value), "unit": param.unit,
+                "min": param.value(param.min), "max": param.value(param.max),
                 "zero": param.zero, "source": param.source, "meaning": param.meaning,
-                "default": param.default / param.scale,
+                "default": param.value(param.default),
             }
             for param, value in zip(found.params, found.values, strict=True)
         ]  # fmt: skip
@@ -75,8 +76,8 @@ def show(name: CcName, json_: Json = False) -> None:
     for param, value in zip(found.params, found.values, strict=True):
         mark = "" if value == param.default else "   (differs from the algorithm's default)"
         choice = f"{param.choices[value]} ({param.unit})" if param.choices else None
-        value_text = f" = {choice or f'{_decimal(value, param.scale)} {param.unit}'}{mark}"
-        limits = f"{_decimal(param.min, param.scale)} to {_decimal(param.max, param.scale)}"
+        value_text = f" = {choice or f'{_decimal(param, value)} {param.unit}'}{mark}"
+        limits = f"{_decimal(param, param.min)} to {_decimal(param, param.max)}"
         console.print()
         _print_entry(f"{param.name}{value_text}", bold=len(param.name))
         _print_entry(param.meaning, "    ")
@@ -90,10 +91,10 @@ def show(name: CcName, json_: Json = False) -> None:
         _print_entry(f"{one.column}{unit}: {one.meaning}", "  ", bold=len(one.column))
 
 
-def _decimal(stored: int, scale: int) -> str:
+def _decimal(param: Param, stored: int) -> str:
     """A stored value as a decimal; an integer with all its digits."""
-    whole, rest = divmod(stored, scale)
-    return f"{stored / scale:g}" if rest else str(whole)
+    whole, rest = divmod(stored - param.origin, param.scale)
+    return f"{param.value(stored):g}" if rest else str(whole)
 
 
 def _print_entry(text: str, first: str = "", rest: str | None = None, bold: int = 0) -> None:

@@ -89,7 +89,7 @@ def list_(json_: Json = False) -> None:
                 "opened": item.opened, "is_registered": item.is_registered,
                 "form": "module" if item.is_module else "ebpf",
                 "constants": {
-                    param.name: value / param.scale
+                    param.name: param.value(value)
                     for param, value in zip(item.base.params, item.params, strict=False)
                 },
             }

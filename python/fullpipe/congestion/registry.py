@@ -31,7 +31,8 @@ _VARIANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]{0,39}", re.ASCII)
 
 @dataclass(frozen=True)
 class Param:
-    """One constant of an algorithm; values are stored as whole multiples of 1/`scale`."""
+    """One constant of an algorithm; values are stored as whole multiples of 1/`scale`, from 0 on:
+    0 itself as `origin`, which is above 0 where values below 0 are allowed."""
 
     name: str
     unit: str
@@ -42,6 +43,11 @@ class Param:
     min: int
     max: int
     scale: int
+    origin: int = 0
+
+    def value(self, stored: int) -> float:
+        """A stored value in the unit."""
+        return (stored - self.origin) / self.scale
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -57,11 +63,11 @@ class Param:
                 what = ", ".join(self.choices) or "a number"
                 raise UserError(f"{value!r} is not {what}")
             return self.choices.index(value)
-        stored = round(value * self.scale) if math.isfinite(value) else -1
+        stored = round(value * self.scale) + self.origin if math.isfinite(value) else -1
         if not self.min <= stored <= self.max:
             allowed = (
                 ", ".join(self.choices)
-                or f"{self.min / self.scale:g} to {self.max / self.scale:g} {self.unit}"
+                or f"{self.value(self.min):g} to {self.value(self.max):g} {self.unit}"
             )
             raise UserError(f"{value!r} is out of range: {allowed}")
         return stored
@@ -70,15 +76,15 @@ class Param:
         """The shortest decimal that is stored so: 0.85 for 870/1024. A choice's name."""
         if self.choices:
             return self.choices[stored]
-        texts = (f"{stored / self.scale:.{digits}g}" for digits in range(1, 10))
+        value = self.value(stored)
+        texts = (f"{value:.{digits}g}" for digits in range(1, 10))
         return next(
-            (
-                text
-                for text in texts
-                if "e+" not in text and round(float(text) * self.scale) == stored
-            ),
-            repr(stored / self.scale),
+            (text for text in texts if "e+" not in text and self._is_stored_as(text, stored)),
+            repr(value),
         )
+
+    def _is_stored_as(self, text: str, stored: int) -> bool:
+        return round(float(text) * self.scale) + self.origin == stored
 
 
 @dataclass(frozen=True)

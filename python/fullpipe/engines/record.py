@@ -61,7 +61,7 @@ def _constants(plan: Plan) -> dict[str, dict[str, float]]:
         if choice["algorithm"] not in (None, AGENT) and choice["name"] not in constants:
             params = registry.params_of(choice["algorithm"])
             constants[choice["name"]] = {
-                param.name: value / param.scale
+                param.name: param.value(value)
                 for param, value in zip(params, choice["params"], strict=True)
             }
     return constants

@@ -76,7 +76,7 @@ class Loaded:
 
     def _changes(self, base: CcSet) -> dict[str, float]:
         return {
-            param.name: value / param.scale
+            param.name: param.value(value)
             for param, value, usual in zip(base.params, self.params, base.values, strict=False)
             if value != usual
         }

@@ -127,7 +127,7 @@ def _record(stream: bytes, out: Path, interval_ms: int, lasted_s: float) -> Reco
     tables["flows"] = flows.set_column(index, "cc", pa.array(ccs, pa.string()))
     constants = {
         _name(item): {
-            param.name: value / param.scale
+            param.name: param.value(value)
             for param, value in zip(item.base.params, item.params, strict=True)
         }
         for item in loaded

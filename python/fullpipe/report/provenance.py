@@ -95,7 +95,7 @@ def constants(group: Group) -> list[dict[str, Any]]:
         usual, units, sources = {}, {}, {}
         if known is not None:
             for param, stored in zip(known.params, known.values, strict=True):
-                usual[param.name] = stored / param.scale
+                usual[param.name] = param.value(stored)
                 units[param.name], sources[param.name] = param.unit, param.source
         rows = [
             {

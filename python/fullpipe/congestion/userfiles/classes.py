@@ -10,14 +10,16 @@ passes is used as it is, in that program's process.
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import inspect
 import linecache
 import re
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
@@ -54,6 +56,10 @@ _KNOWN_FLAGS = (
 )  # fmt: skip
 
 _METHODS = ("init", "on_ack", "on_event", "on_send", "info")
+#: How alike a mistyped name is to the right one (difflib's ratio).
+_NEARLY = 0.8
+#: What other programs call methods for what `on_event` is told here.
+_ELSEWHERE = dict.fromkeys(("on_loss", "on_timeout", "on_rto", "on_ecn", "on_rtt"), "on_event")
 
 #: Classes that runs of this process use, by id.
 _current: dict[str, type[Controller]] = {}
@@ -115,7 +121,7 @@ def describe(identity: str) -> dict[str, Any]:
         instance = wanted.__new__(wanted)
         instance.conn, instance.ctl = conn, ctl
         for value, (name, constant) in zip(values, constants_of(wanted).items(), strict=True):
-            instance.__dict__[name] = value / constant.scale
+            instance.__dict__[name] = (value - _origin(constant)) / constant.scale
         instance.__init__()  # type: ignore[misc]
         # Methods that the class does not override do nothing, and are not called.
         methods = [
@@ -126,7 +132,7 @@ def describe(identity: str) -> dict[str, Any]:
         return [*methods, (lambda: [getattr(instance, name) for name in names]) if names else None]
 
     found = _native.controller.register(identity, title, controller.flags, params, variables, make)
-    return {**found, "sources": str(source.path)}
+    return {**found, "params": params, "sources": str(source.path)}
 
 
 def _renewed(source: Source) -> type[Controller]:
@@ -160,6 +166,11 @@ def _explained(error: BaseException, folder: Path, files: dict[str, str], otherw
     described = traceback.TracebackException.from_exception(error)
     described.__notes__ = None  # Lines after the message, which would hide it.
     words = list(described.format_exception_only())[-1].strip()
+    if isinstance(error, PermissionError | FileNotFoundError) and error.filename:
+        words += (
+            "; a class has no right to read files: write what it needs into a module beside it, "
+            "such as weights.py, and import that"
+        )
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).name in files] or frames[-1:]
     if isinstance(error, SyntaxError) and error.filename:
@@ -261,13 +272,41 @@ def _check(controller: type[Controller], called: str) -> None:
         raise UserError(f"{called}.flags: WANTS_RING needs OWNS_CWND")
     if len(controller.__name__) > _MAX_NAME:
         raise UserError(f"{called}: a name has at most {_MAX_NAME} characters")
+    _check_methods(controller, called)
     for name in constants_of(controller):
         _row(controller, name, constants_of(controller)[name])
 
 
+def _check_methods(controller: type, called: str) -> None:
+    """Raises UserError for a method that nothing calls, and whose name is nearly one of the
+    contract's, or what such a method is called elsewhere."""
+    methods = {
+        name: value
+        for base in controller.__mro__ if base is not Controller
+        for name, value in vars(base).items() if inspect.isfunction(value)
+    }  # fmt: skip
+    used = {name for method in methods.values() for name in _names_in(method.__code__)}
+    for name in sorted(methods.keys() - used - {*dir(Controller)}):
+        near = difflib.get_close_matches(name.lower().strip("_"), _METHODS, 1, _NEARLY)
+        meant = _ELSEWHERE.get(name) or (near[0] if near else None)
+        if meant:
+            raise UserError(
+                f"{called}.{name}: nothing calls this method; did you mean {meant}? "
+                f"The simulator calls {', '.join(_METHODS)}"
+            )
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """The names that a function's code uses, and functions within it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
+
+
 def _row(controller: type[Controller], name: str, constant: Constant) -> dict[str, Any]:
     try:
-        stored = [round(value * constant.scale)
+        stored = [round(value * constant.scale) + _origin(constant)
                   for value in (constant.default, constant.least, constant.most)]  # fmt: skip
         fits = 0 <= stored[1] <= stored[0] <= stored[2] < 2**32 and 1 <= constant.scale < 2**32
     except (TypeError, ValueError, OverflowError):
@@ -275,13 +314,18 @@ def _row(controller: type[Controller], name: str, constant: Constant) -> dict[st
     if not fits:
         raise UserError(
             f"{controller.__name__}.{name}: a constant is Constant(default, least, most) with "
-            "0 <= least <= default <= most, and most * scale below 2**32"
+            "least <= default <= most, and (most - least) * scale below 2**32"
         )
     return {
         "name": name, "unit": constant.unit, "zero": "0", "source": constant.source or "mine",
         "meaning": constant.meaning, "default": stored[0], "min": stored[1], "max": stored[2],
-        "scale": constant.scale,
+        "scale": constant.scale, "origin": _origin(constant),
     }  # fmt: skip
+
+
+def _origin(constant: Constant) -> int:
+    """What 0 is stored as: above 0 where values below it are allowed."""
+    return max(0, -round(constant.least * constant.scale))
 
 
 def _text_of(controller: type[Controller]) -> tuple[dict[str, str], Path, str]:

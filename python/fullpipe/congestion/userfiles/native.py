@@ -120,11 +120,18 @@ def _checked(source: Source, found: Any) -> dict[str, Any]:
 
     if (
         not holds(found, _ALGORITHM)
-        or not all(holds(one, _CONSTANT) and one["scale"] > 0 for one in found.get("params", [0]))
+        or not all(
+            holds(one, _CONSTANT) and one["scale"] > 0 and type(one.get("origin", 0)) is int
+            for one in found.get("params", [0])
+        )
         or not all(holds(one, _VARIABLE) for one in found.get("variables", [0]))
     ):
         raise UserError(f"{source.path}: its description is forged")
-    params = [{name: one[name] for name in _CONSTANT} for one in found["params"]]
+    # Only classes have constants below 0.
+    params = [
+        {**{name: one[name] for name in _CONSTANT}, "origin": one.get("origin", 0)}
+        for one in found["params"]
+    ]
     variables = [{name: one[name] for name in _VARIABLE} for one in found["variables"]]
     return {
         **{name: found[name] for name in _ALGORITHM}, "params": params, "variables": variables,
