@@ -126,6 +126,10 @@ class Stepper:
     def is_over(self) -> bool: ...
     def finish(self) -> dict[str, Any]: ...
 
+def advance_all(
+    steppers: Sequence[Stepper], until_ns: Sequence[int], stops_at_acks: bool, threads: int
+) -> list[int | None]: ...
+
 class _Controller:
     def register(
         self,

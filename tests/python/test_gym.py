@@ -282,7 +282,7 @@ def test_a_scenario_can_be_drawn_for_each_episode() -> None:
     rates = set()
     for seed in (1, 1, 2, 3):
         env.reset(seed=seed)
-        rates.add(env._episode.plan["path"]["rate_bps"])
+        rates.add(env.episode.plan["path"]["rate_bps"])
     assert len(rates) > 1
 
 

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use fullpipe_cc::DynAlgorithm;
 use fullpipe_cc::{Ack, Conn, Ctl, Event, EventKind, Info, Param, Variable};
-use pyo3::exceptions::PyAttributeError;
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pythonize::pythonize;
@@ -276,6 +276,16 @@ thread_local! {
 /// What a class raised since the last question.
 pub(crate) fn take_raised() -> Option<(String, PyErr)> {
     RAISED.with_borrow_mut(Option::take)
+}
+
+/// The error of what a class raised: it names the algorithm, and has the exception as its cause.
+pub(crate) fn raised(py: Python<'_>, (algorithm, cause): (String, PyErr)) -> PyErr {
+    let error = PyRuntimeError::new_err("a class raised an exception");
+    if let Err(unset) = error.value(py).setattr("algorithm", algorithm) {
+        return unset;
+    }
+    error.set_cause(py, Some(cause));
+    error
 }
 
 /// Makes a class known to this process under a name that plans then use. `make(values, conn, ctl)`

@@ -37,6 +37,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     sandbox::register(module)?;
     sim::register(module)?;
     module.add_class::<stepper::PyStepper>()?;
+    module.add_function(wrap_pyfunction!(stepper::advance_all, module)?)?;
     stream::register(module)?;
     traces::register(module)?;
     traffic::register(module)?;

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use fullpipe_plan::{Table, Tables};
 use fullpipe_sim::transport::{Loaded, Transport, CAPSULE};
 use fullpipe_sim::{read_plan, run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::controller::take_raised;
+use crate::controller::{self, take_raised};
 use crate::tables;
 
 /// Interval between progress callbacks and signal checks.
@@ -226,11 +226,8 @@ fn simulated(
     if let Some(error) = failure.or(refused) {
         return Err(error);
     }
-    if let Some((algorithm, cause)) = raised.or_else(take_raised) {
-        let error = PyRuntimeError::new_err("a class raised an exception");
-        error.value(py).setattr("algorithm", algorithm)?;
-        error.set_cause(py, Some(cause));
-        return Err(error);
+    if let Some(what) = raised.or_else(take_raised) {
+        return Err(controller::raised(py, what));
     }
     let outcome = outcome.map_err(|error| PyValueError::new_err(error.to_string()))?;
     if let Some(error) = &outcome.pcap_error {

@@ -143,12 +143,12 @@ def _scenario(
     from fullpipe.scenario.model import load_with_toml, make_scenario
 
     if isinstance(scenario, Mapping):
-        document = apply_changes(_with_classes(scenario), changes)
+        document = apply_changes(with_classes(scenario), changes)
         return make_scenario(document), tomli_w.dumps(document)
     return load_with_toml(scenario, changes)
 
 
-def _with_classes(document: Mapping[str, Any]) -> dict[str, Any]:
+def with_classes(document: Mapping[str, Any]) -> dict[str, Any]:
     """The dictionary with classes replaced by their names."""
     result = dict(document)
     flows = result.get("flow")

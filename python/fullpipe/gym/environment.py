@@ -86,7 +86,7 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
                 raise UserError("scenario: every episode must have as many agents as the first")
         drawn = int(self.np_random.integers(2**31))
         self._episode = Episode(self._setting, drawn, self._by_ack)
-        begun = self._episode.begin()
+        begun = self._episode.latest
         return self._observation(begun), begun.info
 
     def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
@@ -94,9 +94,22 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         `recordings`, and for what is no action, which leaves the episode as it was."""
         episode = self._begun("step")
         episode.decide(action)
-        done = episode.look(episode.stepper.advance(*episode.until()))
-        reward = float(self._reward(done.flows))
+        return self.outcome(episode.advance())
+
+    def outcome(self, done: Step) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """What `step` returns of a step of the episode."""
+        episode, reward = self.episode, float(self._reward(done.flows))
         return self._observation(done), reward, episode.has_finished, episode.is_over, done.info
+
+    @property
+    def agents(self) -> int:
+        """How many flows are decided about."""
+        return self._flows
+
+    @property
+    def episode(self) -> Episode:
+        """The run in progress. Raises UserError before `reset` and after `recordings`."""
+        return self._begun("episode")
 
     def recordings(self, out: str | Path | None = None) -> Recordings:
         """The episode so far as a recording, as `fullpipe.run` gives one; the episode ends with it.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fullpipe import _native
+from fullpipe.api.calls import with_classes
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import userfiles
 from fullpipe.engines.record import AGENT
@@ -42,7 +44,10 @@ class Setting:
 
     def __init__(self, scenario: Document | str | Path) -> None:
         """Raises UserError for a scenario that cannot run or has no agent."""
-        document = dict(scenario) if isinstance(scenario, Mapping) else load_document(scenario)
+        if isinstance(scenario, str | Path):
+            document = load_document(scenario)
+        else:
+            document = with_classes(scenario)
         self.document = document
         stands_in, self.agents = _without_agents(document)
         self.scenario: Scenario = make_scenario(stands_in)
@@ -62,11 +67,12 @@ class Setting:
 
 class Step(NamedTuple):
     """What came out of a step: observations by agent, of those that have decided before their last
-    one; the agents whose next actions count; and measurements of the step."""
+    one; the agents whose next actions count; measurements of the step; and which flows are done."""
 
     rows: list[tuple[float, ...]]
     deciding: list[int]
     flows: list[FlowStep]
+    finished: list[bool]
     info: dict[str, Any]
 
 
@@ -102,17 +108,23 @@ class Episode:
         self._agents = [_Agent(Conditions(self.plan, flows[at])) for at in setting.agents]
         self._mss_bits = 8 * (self.plan["access"]["mtu_bytes"] - _HEADER_BYTES)
         self._last_ns, self._deciding = 0, list[int]()
-        self.has_finished = False  #: all agents' flows have
+
+        self.latest = self._begun()  #: What came out of the latest step, first of the beginning.
 
     @property
     def is_over(self) -> bool:
         """Whether the scenario's time is."""
         return self.stepper.is_over
 
-    def begin(self) -> Step:
+    @property
+    def has_finished(self) -> bool:
+        """Whether all agents' flows have."""
+        return all(self.latest.finished)
+
+    def _begun(self) -> Step:
         """Advances until an agent's connection is established."""
         while True:
-            self.stepper.advance(self._target_ns(), False)
+            self._advance(self._target_ns(), False)
             step = self.look(None)
             if self.is_over or any(agent.cwnd for agent in self._agents):
                 return step
@@ -120,7 +132,7 @@ class Episode:
     def decide(self, action: npt.ArrayLike) -> None:
         """Applies the actions of the agents that decide. Raises UserError for what is no action,
         which changes nothing."""
-        for index, wanted in zip(self._deciding, self._checked(action), strict=True):
+        for index, wanted in zip(self._deciding, self.check(action), strict=True):
             agent = self._agents[index]
             factor = 2.0 ** min(max(wanted, -1.0), 1.0)
             if self._by_ack:
@@ -130,6 +142,14 @@ class Episode:
                 cwnd = agent.cwnd * factor
             agent.cwnd = min(max(cwnd, 1.0), _MAX_CWND)
             self.stepper.decide(index, round(agent.cwnd), 0)
+
+    def advance(self) -> Step:
+        """Runs to the next decision."""
+        return self.look(self._advance(*self.until()))
+
+    def _advance(self, until_ns: int, stops_at_acks: bool) -> int | None:
+        with explained():
+            return self.stepper.advance(until_ns, stops_at_acks)
 
     def until(self) -> tuple[int, bool]:
         """How far to advance the stepper: to which time, and whether an ACK ends the step."""
@@ -149,7 +169,6 @@ class Episode:
                 agent.cwnd, agent.due_ns = float(state.cwnd), now_ns
             agent.is_active = bool(agent.cwnd) and not state.is_finished
         self._delivered = [counts.delivered for counts, _ in looks]
-        self.has_finished = all(state.is_finished for _, state in looks)
         self._deciding = []
         for index, (agent, (_, state)) in enumerate(zip(self._agents, looks, strict=True)):
             early_ns = 0 if self._by_ack else int(_TOGETHER * 1000 * state.srtt_us)
@@ -158,7 +177,9 @@ class Episode:
                 if agent.is_active:
                     self._deciding.append(index)
         rows = [agent.row for agent in self._agents]
-        return Step(rows, self._deciding, flows, self._info(flows, acked))
+        finished = [state.is_finished for _, state in looks]
+        self.latest = Step(rows, self._deciding, flows, finished, self._info(flows, acked))
+        return self.latest
 
     def _target_ns(self) -> int:
         """When the next agent decides; without one, a base RTT from now."""
@@ -168,8 +189,8 @@ class Episode:
         wait_s = self._agents[0].conditions.base_rtt_s(self._last_ns / 1e9)
         return self._last_ns + max(round(wait_s * 1e9), _LEAST_WAIT_NS)
 
-    def _checked(self, action: npt.ArrayLike) -> list[float]:
-        """The actions of those that decide."""
+    def check(self, action: npt.ArrayLike) -> list[float]:
+        """The actions of those that decide. Raises UserError for what is no action."""
         count = len(self._agents)
         try:
             values = np.asarray(action, np.float64)
@@ -202,6 +223,20 @@ class Episode:
             **{key: values[0] if len(values) == 1 else np.array(values)
                for key, values in of_agents.items()},
         }  # fmt: skip
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Makes a UserError with its line of what the class of a flow raised."""
+    try:
+        yield
+    except RuntimeError as error:
+        cause, algorithm = error.__cause__, getattr(error, "algorithm", None)
+        if algorithm is None or not isinstance(cause, Exception):
+            raise
+        from fullpipe.congestion.userfiles import classes
+
+        raise UserError(classes.explain(algorithm, cause)) from cause
 
 
 def _flow_step(
