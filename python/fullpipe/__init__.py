@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Phase,
         Variable,
     )
+    from fullpipe.congestion.policy import Policy
     from fullpipe.recording.recording import Recording
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "EventKind",
     "Info",
     "Phase",
+    "Policy",
     "Recording",
     "Recordings",
     "RunError",
@@ -74,6 +76,7 @@ _LAZY = {
         "Phase",
         "Variable",
     ],
+    "congestion.policy": ["Policy"],
     "recording.recording": ["Recording"],
 }
 

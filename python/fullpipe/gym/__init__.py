@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import gymnasium
 
+from fullpipe.congestion.policy import FEATURES, Layer
 from fullpipe.gym.environment import CongestionEnv
 from fullpipe.gym.episode import Document
-from fullpipe.gym.observation import FEATURES, Floats
+from fullpipe.gym.exporting import export
+from fullpipe.gym.observation import Floats
 from fullpipe.gym.parallel import CongestionParallelEnv
 from fullpipe.gym.paths import PathSet, random_path
 from fullpipe.gym.rewards import FlowStep, default_reward, flow_reward
@@ -17,7 +19,8 @@ from fullpipe.gym.vector import CongestionVectorEnv
 
 __all__ = [
     "FEATURES", "CongestionEnv", "CongestionParallelEnv", "CongestionVectorEnv", "Document",
-    "Floats", "FlowStep", "PathSet", "default_reward", "flow_reward", "random_path",
+    "Floats", "FlowStep", "Layer", "PathSet", "default_reward", "export", "flow_reward",
+    "random_path",
 ]  # fmt: skip
 
 gymnasium.register(

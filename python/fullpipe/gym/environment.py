@@ -17,12 +17,13 @@ from gymnasium import spaces
 
 from fullpipe.api.recordings import Recordings
 from fullpipe.base.errors import UserError
+from fullpipe.congestion.policy import FEATURES
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.record import record_result
 from fullpipe.engines.run import Run
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.gym.episode import Document, Episode, Setting, Step
-from fullpipe.gym.observation import FEATURES, LARGEST, LEAST, Floats, within_bounds
+from fullpipe.gym.observation import LARGEST, LEAST, Floats, within_bounds
 from fullpipe.gym.rewards import FlowStep, default_reward
 
 Scenarios = Document | str | Path | Callable[[np.random.Generator], Document]

@@ -16,10 +16,10 @@ from fullpipe import _native
 from fullpipe.api.calls import with_classes
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import userfiles
+from fullpipe.congestion.policy import FEATURES, MAX_CWND, Counts, State, features
 from fullpipe.engines.record import AGENT
 from fullpipe.engines.sim import SimEngine
 from fullpipe.gym.conditions import Conditions
-from fullpipe.gym.observation import FEATURES, Counts, State, features
 from fullpipe.gym.rewards import FlowStep
 from fullpipe.plan.plan import Plan
 from fullpipe.plan.resolve import resolve
@@ -29,7 +29,6 @@ from fullpipe.scenario.model import Scenario, make_scenario
 
 Document = Mapping[str, Any]
 
-_MAX_CWND = 1 << 24
 _NEVER = 2**63
 _NOTHING = Counts(0, 0, 0, 0, 0, 0, 0)
 #: Agents that would decide within this share of their RTT decide now.
@@ -140,7 +139,7 @@ class Episode:
                 cwnd = agent.cwnd + (factor - 1.0) * self._delivered[index]
             else:
                 cwnd = agent.cwnd * factor
-            agent.cwnd = min(max(cwnd, 1.0), _MAX_CWND)
+            agent.cwnd = min(max(cwnd, 1.0), MAX_CWND)
             self.stepper.decide(index, round(agent.cwnd), 0)
 
     def advance(self) -> Step:

@@ -10,9 +10,10 @@ import numpy as np
 from gymnasium import spaces
 
 from fullpipe.base.errors import UserError
+from fullpipe.congestion.policy import FEATURES
 from fullpipe.gym.environment import CongestionEnv, Scenarios
 from fullpipe.gym.episode import Step
-from fullpipe.gym.observation import FEATURES, LARGEST, LEAST, Floats, within_bounds
+from fullpipe.gym.observation import LARGEST, LEAST, Floats, within_bounds
 from fullpipe.gym.rewards import FlowStep, flow_reward
 
 Rewards = dict[str, float]
