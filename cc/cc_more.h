@@ -124,7 +124,9 @@ enum cc_more_event_kind {
  * its sample, pacing is the algorithm's, and in CWR and Recovery the window is the host's, which
  * brings it to ctl->ssthresh by PRR (recovery.h). CC_EVENT_SSTHRESH asks for that threshold;
  * what on_ack does to cwnd then is dropped. There is no CC_EVENT_COMPLETE_CWR; CC_EVENT_STATE says
- * when it is over. */
+ * when it is over.
+ * CC_MAY_CLOSE: a window or threshold of 0 holds, as in a kernel, whose TCP then sends nothing but
+ * what its timers send. For files of a kernel (linux_host.h). */
 #define CC_WANTS_RING 2
 #define CC_WANTS_ECN 4
 #define CC_WANTS_RTT 8
@@ -135,6 +137,7 @@ enum cc_more_event_kind {
 #define CC_WANTS_DETAILS 256
 #define CC_HOST_RECOVERS 512
 #define CC_WANTS_EVERY_RTT 1024
+#define CC_MAY_CLOSE 2048
 
 #define CC_NO_RTT 0xffffffffu
 

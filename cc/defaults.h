@@ -17,8 +17,9 @@
  * decision         left alone                                      bounds
  * pacing_rate_Bps  follows the window, as Linux paces without       the cap of application and host
  *                  being told; so too at every call that says 0
- * cwnd             stays                                           1 to CC_CWND_MAX
- * ssthresh         stays; at first CC_INFINITE                     at least 1
+ * cwnd             stays                                           1 to CC_CWND_MAX; 0 with
+ *                                                                  CC_MAY_CLOSE
+ * ssthresh         stays; at first CC_INFINITE                     at least 1; 0 with CC_MAY_CLOSE
  * tso_segs         CC_DEFAULT_TSO_SEGS, at every send              at least 1
  * sndbuf_factor    CC_DEFAULT_SNDBUF_FACTOR                        -
  * cwnd_cnt         stays                                           -
@@ -84,8 +85,10 @@ CC_INLINE int cc_is_timer_due(const struct cc_kept *kept, u64 now_us)
 CC_INLINE void cc_close_ctl(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
 			    u64 host_rate_Bps, struct cc_ctl *ctl)
 {
-	ctl->cwnd = cc_min_u32(cc_max_u32(ctl->cwnd, 1), CC_CWND_MAX);
-	ctl->ssthresh = cc_max_u32(ctl->ssthresh, 1);
+	u32 least = flags & CC_MAY_CLOSE ? 0 : 1;
+
+	ctl->cwnd = cc_min_u32(cc_max_u32(ctl->cwnd, least), CC_CWND_MAX);
+	ctl->ssthresh = cc_max_u32(ctl->ssthresh, least);
 	ctl->tso_segs = ctl->tso_segs ? ctl->tso_segs : CC_DEFAULT_TSO_SEGS;
 	ctl->sndbuf_factor = ctl->sndbuf_factor ? ctl->sndbuf_factor : CC_DEFAULT_SNDBUF_FACTOR;
 	kept->sndbuf_factor = ctl->sndbuf_factor;

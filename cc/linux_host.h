@@ -13,8 +13,6 @@
  * Where a kernel's TCP and this differ:
  * - sk_pacing_rate and cwnd outlive a call within the contract's bounds (defaults.h).
  * - srtt_us has whole microseconds.
- * - A window of 0 from ssthresh() or undo_cwnd(), at which a kernel's TCP warns and stalls until
- * its timeout, is a window of 1.
  * - A file that sets tp->app_limited marks the packets that it sends from there on by itself
  *   (bubble.h).
  */
@@ -276,6 +274,7 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 	const struct tcp_congestion_ops *ops = inet_csk(tp)->icsk_ca_ops;
 	struct linux_before before_call = linux_enter(s, conn, ctl);
 	u32 ssthresh = 0, cwnd = 0;
+	int has_ssthresh = 0, has_cwnd = 0; /* 0 is an answer like others */
 
 	switch (event->kind) {
 	case CC_EVENT_TX_START:
@@ -300,10 +299,12 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 		break;
 	case CC_EVENT_SSTHRESH:
 		linux_note_reduction(tp);
-		ssthresh = ops->ssthresh ? max(ops->ssthresh(sk), 1u) : 0;
+		has_ssthresh = ops->ssthresh != NULL;
+		ssthresh = has_ssthresh ? ops->ssthresh(sk) : 0;
 		break;
 	case CC_EVENT_UNDO:
-		cwnd = ops->undo_cwnd ? max(ops->undo_cwnd(sk), 1u) : 0;
+		has_cwnd = ops->undo_cwnd != NULL;
+		cwnd = has_cwnd ? ops->undo_cwnd(sk) : 0;
 		break;
 	case CC_EVENT_RTT:
 		linux_pkts_acked(
@@ -337,9 +338,9 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 	}
 	linux_leave(s, &before_call, conn, ctl);
 	/* What these return, TCP applies after what they wrote. */
-	if (ssthresh)
+	if (has_ssthresh)
 		ctl->ssthresh = ssthresh;
-	if (cwnd)
+	if (has_cwnd)
 		ctl->cwnd = cwnd;
 }
 

@@ -44,13 +44,14 @@ void cc_ring_sample_native(const struct cc_ring *ring, const struct cc_conn *con
 
 const u32 cc_ring_bytes = sizeof(struct cc_ring);
 
-/* The connection plays a part only in what CC_OWNS_CWND asks for. */
+/* The connection plays a part only in what CC_OWNS_CWND asks for, and window and threshold stay
+ * what they are. */
 u32 cc_least_burst(struct cc_kept *kept, struct cc_ctl *ctl)
 {
 	u64 host_rate_Bps = ctl->pacing_rate_Bps;
 
 	cc_open_ctl(kept, 0, ctl);
-	cc_close_ctl(kept, 0, 0, host_rate_Bps, ctl);
+	cc_close_ctl(kept, CC_MAY_CLOSE, 0, host_rate_Bps, ctl);
 	return ctl->tso_segs;
 }
 

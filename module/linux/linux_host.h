@@ -93,6 +93,7 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 	const struct tcp_congestion_ops *ops = linux_registered;
 	struct sock *sk = s->call.sk;
 	u32 ssthresh = 0, cwnd = 0, tso_segs = 0;
+	bool has_ssthresh = false, has_cwnd = false; /* 0 is an answer like others */
 
 	linux_enter(s);
 	switch (event->kind) {
@@ -113,10 +114,12 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 			ops->set_state(sk, event->value);
 		break;
 	case CC_EVENT_SSTHRESH:
+		has_ssthresh = true;
 		ssthresh = ops->ssthresh(sk);
 		break;
 	case CC_EVENT_UNDO:
-		cwnd = ops->undo_cwnd ? ops->undo_cwnd(sk) : 0;
+		has_cwnd = ops->undo_cwnd != NULL;
+		cwnd = has_cwnd ? ops->undo_cwnd(sk) : 0;
 		break;
 	case CC_EVENT_RTT:
 		if (ops->pkts_acked)
@@ -132,9 +135,9 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 		break;
 	}
 	linux_leave(s, ctl);
-	if (ssthresh)
+	if (has_ssthresh)
 		ctl->ssthresh = ssthresh;
-	if (cwnd)
+	if (has_cwnd)
 		ctl->cwnd = cwnd;
 	if (tso_segs)
 		ctl->tso_segs = tso_segs;

@@ -89,7 +89,7 @@ class KernelFile:
     @property
     def flags(self) -> list[str]:
         """NAME_FLAGS of the contract."""
-        found = ["CC_WANTS_DETAILS"]
+        found = ["CC_WANTS_DETAILS", "CC_MAY_CLOSE"]
         if "cong_control" in self.members:
             found.append("CC_OWNS_CWND")
         if "pkts_acked" in self.members:
