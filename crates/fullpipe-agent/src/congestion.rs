@@ -10,7 +10,7 @@ use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::stream::Frame;
 use fullpipe_plan::{CcChoice, CcFacts, Flow};
 
-use crate::kernel_cc::{costs, count, insert, load, Code, Loaded, Tracer, Wanted};
+use crate::kernel_cc::{costs, count, insert, insert_other, load, Code, Loaded, Tracer, Wanted};
 use crate::request::Request;
 use crate::sample::{kernel_row, TcpInfo};
 
@@ -51,6 +51,9 @@ impl Congestion {
         if let Some(file) = &request.module {
             let uses_ring = request.plan.host.cc_facts == CcFacts::Stock;
             insert(&format!("{}/{file}", request.objects), uses_ring)?;
+        }
+        for file in &request.inserted {
+            insert_other(&format!("{}/{file}", request.objects))?;
         }
         let flows = request.plan.flows.iter();
         let pages = request.plan.pages.iter().map(|page| (&page.cc, true));

@@ -15,6 +15,7 @@ mod cmd_watch;
 mod congestion;
 mod health;
 mod kernel_cc;
+mod kernel_log;
 mod net;
 mod peer;
 mod request;

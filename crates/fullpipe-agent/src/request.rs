@@ -17,6 +17,10 @@ pub(crate) struct Request {
     /// an eBPF object.
     #[serde(default)]
     pub(crate) module: Option<String>,
+    /// Files among them that are other kernel modules, for congestion controls that flows name as the
+    /// kernel's own.
+    #[serde(default)]
+    pub(crate) inserted: Vec<String>,
     /// File for the log of every call of every algorithm; `None`: no log.
     pub(crate) cc_trace: Option<String>,
     /// Count the instructions of the congestion controls' programs. The kernel's own CUBIC is then

@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use crate::clock::{now_ns, sleep_until};
 use crate::kernel_cc::{load, Code, Loaded, Wanted};
+use crate::kernel_log::KernelLog;
 use crate::request::Request;
 use crate::run::carry_out;
 use crate::sample::Processors;
@@ -113,7 +114,11 @@ fn run(shared: Shared, modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), 
         return Ok(());
     }
     sink.put(&Frame::Fact("modules".into(), modules.loaded.join(" ")));
+    let log = KernelLog::from_now();
     carry_out(&job.request, Processors { idle_ns }, &mut ready, &mut sink);
+    if let Some(text) = log.map(KernelLog::text).filter(|text| !text.is_empty()) {
+        sink.put(&Frame::Fact("kernel log".into(), text));
+    }
     // They end with the machine; to take each out of the kernel first would only cost time.
     std::mem::forget(ready);
     match &job.request.cc_trace {

@@ -1,6 +1,7 @@
 """Checks a congestion control in a file. It must compile for simulator and kernel without warnings,
 have no undefined behaviour, survive hostile paths, and pass the verifier of the kernels at hand.
-Kernel and simulator must then make the same decisions and deliver as much. Last comes its cost.
+Kernel and simulator must then make the same decisions and deliver as much. Last comes its cost. A
+kernel's file is judged by the module that is built of it alone.
 
 Steps are functions that return a sentence, or raise UserError with what is wrong.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe import kernel
+from fullpipe.authoring import judges
 from fullpipe.authoring.cost import Cost, costs, words_of
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.scratch import scratch
@@ -23,7 +25,7 @@ from fullpipe.congestion import userfiles
 from fullpipe.congestion.registry import cc_set
 from fullpipe.engines import engine
 from fullpipe.engines.base import RunResult
-from fullpipe.engines.vm import hardware
+from fullpipe.engines.vm import hardware, headers
 from fullpipe.engines.vm.kernels import find as find_kernel
 from fullpipe.plan.plan import Plan
 from fullpipe.plan.resolve import resolve
@@ -85,7 +87,7 @@ def check(
         yield step("all inputs", lambda: userfiles.every_input(source))
     yield step("hostile paths", lambda: _survives(path, seeds))
     if source.is_kernels:
-        yield Step("compiles for eBPF", None, "kernels have the module itself")
+        yield from _judged(path, kernels, begins)
         return
     compiled = step("compiles for eBPF", lambda: userfiles.compile_bpf(source).name)
     yield compiled
@@ -113,6 +115,39 @@ def check(
         else:
             begins(f"vm {release}, cost")
             yield _costed(path, release)
+
+
+def _judged(path: str, kernels: list[str], begins: Callable[[str], None]) -> Iterator[Step]:
+    """A kernel's file against its own module: kernels have it without eBPF."""
+    for release in kernels:
+        built: list[judges.RealModule] = []
+
+        def build(release: str = release, built: list[judges.RealModule] = built) -> str:
+            built.append(judges.build(path, release))
+            return "from the file alone, as the kernel's own build makes it"
+
+        try:
+            machine_for(release)
+            headers.tree(find_kernel(release, None))
+        except UserError as error:
+            yield Step(f"vm {release}", None, str(error))
+            continue
+        name = f"vm {release}, real module"
+        begins(name)
+        yield _step(name, build)
+        if not built:
+            return
+        for name in judges.PATHS:
+            words = f"vm {release}, {name}, three judges"
+            begins(words)
+            yield _step(words, partial(_differs, path, name, built[0]))
+
+
+def _differs(path: str, name: str, real: judges.RealModule) -> str:
+    words, found = judges.differences(path, name, real)
+    if found:
+        raise UserError(f"the real module: {words}. " + "; ".join(found))
+    return f"simulator, fullpipe's module and the real one agree: {words}"
 
 
 def _is_refusal(step: Step) -> bool:

@@ -108,6 +108,14 @@ KernelModules = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Modules of a kernel image (lib/modules/RELEASE)."),
 ]
+OwnModule = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.ko",
+        help="A module built for the kernel of --engine vm; flows name what it registers as "
+        "kernel:NAME.",
+    ),
+]
 
 
 def engine_options(engine: str, machine: str = "qemu", **given: object) -> dict[str, str]:

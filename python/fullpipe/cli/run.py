@@ -29,6 +29,7 @@ from fullpipe.cli.options import (
     Light,
     LookOptions,
     Machine,
+    OwnModule,
     Recordings,
     ScenarioFile,
     cc_names,
@@ -83,6 +84,7 @@ class On:
     cc_form: Form = None
     kernel: KernelImage = None
     modules: KernelModules = None
+    module: OwnModule = None
     background_processes: Annotated[
         int | None,
         typer.Option(
@@ -129,8 +131,9 @@ class On:
             raise UserError("--debug-cc: only with --engine sim and one run")
         options = engine_options(
             self.engine, self.machine, pcap=self.pcap, kernel=self.kernel, modules=self.modules,
-            cc_form=self.cc_form, peer=self.peer, background_processes=self.background_processes,
-            cc_trace=self.cc_trace, debug_cc=self.debug_cc or None, token=self.token,
+            module=self.module, cc_form=self.cc_form, peer=self.peer, cc_trace=self.cc_trace,
+            background_processes=self.background_processes, debug_cc=self.debug_cc or None,
+            token=self.token,
         )  # fmt: skip
         if self.token is not None and self.peer is None:
             raise UserError("--token: is for the agent of another host; name that with --peer HOST")

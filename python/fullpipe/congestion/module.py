@@ -20,11 +20,14 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.installed import shipped
 from fullpipe.congestion import userfiles
 from fullpipe.congestion.registry import CcSet
+from fullpipe.congestion.userfiles.kernel_files import KernelFile
 from fullpipe.congestion.userfiles.source import source_of
 
 #: The module's name, and its package's for DKMS.
 NAME, PACKAGE = "fullpipe_cc", "fullpipe-cc"
 FILE = f"{NAME}.ko"
+#: A kernel's file that is built alone: its module, and the name that it registers.
+JUDGED = "fp_judged"
 #: What of the eBPF form the module shares.
 _SHARED = ("glue.h", "settings.h")
 _LICENSES = ("LICENSE-BSD-3-Clause", "LICENSE-GPL-2.0")
@@ -35,10 +38,15 @@ _KBUILD = """\
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 obj-m := {name}.o
 {name}-y := module/core.o {objects}
-ccflags-y := -Werror -Wno-unused-function -I$(src)/cc
+ccflags-y := {errors}-Wno-unused-function -I$(src)/cc
 # Some kernels have taken calls of later ones, so that their version does not tell.
 ccflags-y += $(shell grep -qs cwnd_event_tx_start $(srctree)/include/net/tcp.h && \\
 	echo -DFP_HAS_TX_START)
+"""
+# The kernel's own build only warns.
+_KBUILD_ALONE = """\
+obj-m := {module}.o
+{module}-y := {object}.o
 """
 _MAKEFILE = """\
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
@@ -108,19 +116,47 @@ def build(sets: Sequence[CcSet], tree: Path) -> Path:
         kept = _cached(package, tree)
         if kept.is_file():
             return kept
-        make = ["make", "-s", f"KDIR={tree}", f"-j{os.cpu_count() or 1}", "modules"]
-        done = subprocess.run(make, cwd=package, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            words = (done.stdout + done.stderr).splitlines()[-_LOG_LINES:]
-            raise RunError(f"{FILE} cannot be built with {tree}:\n  " + "\n  ".join(words))
-        subprocess.run(["strip", "--strip-debug", FILE], cwd=package, check=True)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(f".{os.getpid()}")
-        shutil.copyfile(package / FILE, partial)
-        partial.rename(kept)
+        _make(package, FILE, tree, kept)
+    return kept
+
+
+def build_alone(found: KernelFile, tree: Path) -> tuple[Path, str]:
+    """The module of a kernel's file alone, as the kernel's own build makes it, without anything of
+    fullpipe's; cached. Returns it and the name that it registers: JUDGED, so that it can stand
+    beside the kernel's own of its name. Raises RunError with the compiler's last lines."""
+    text = found.files[found.path.name]
+    renamed, count = re.subn(rf'(\.name\s*=\s*)"{re.escape(found.name)}"', rf'\1"{JUDGED}"', text)
+    name = JUDGED if count == 1 else found.name
+    with tempfile.TemporaryDirectory(prefix="fullpipe-module-") as place:
+        package = Path(place)
+        for file, content in found.files.items():
+            (package / file).write_text(content, encoding="utf-8")
+        if name == JUDGED:
+            (package / found.path.name).write_text(renamed, encoding="utf-8")
+        kbuild = _KBUILD_ALONE.format(module=JUDGED, object=found.path.stem)
+        (package / "Kbuild").write_text(kbuild, encoding="utf-8")
+        (package / "Makefile").write_text(_MAKEFILE, encoding="utf-8")
+        kept = _cached(package, tree)
+        if not kept.is_file():
+            _make(package, f"{JUDGED}.ko", tree, kept)
+    return kept, name
+
+
+def _make(package: Path, file: str, tree: Path, kept: Path) -> None:
+    make = ["make", "-s", f"KDIR={tree}", f"-j{os.cpu_count() or 1}", "modules"]
+    done = subprocess.run(make, cwd=package, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).replace(f"{package}/", "").splitlines()
+        wrong = [line for line in said if ": error: " in line or line.startswith("ERROR: ")]
+        words = (wrong or said)[-_LOG_LINES:]
+        raise RunError(f"{file} cannot be built with {tree}:\n  " + "\n  ".join(words))
+    subprocess.run(["strip", "--strip-debug", file], cwd=package, check=True)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    partial = kept.with_suffix(f".{os.getpid()}")
+    shutil.copyfile(package / file, partial)
+    partial.rename(kept)
     for old in sorted(kept.parent.iterdir(), key=lambda path: -path.stat().st_mtime)[_MOST_KEPT:]:
         old.unlink(missing_ok=True)
-    return kept
 
 
 def _check(sets: Sequence[CcSet]) -> None:
@@ -164,6 +200,8 @@ def _write(sets: Sequence[CcSet], folder: Path, for_dkms: bool) -> None:
         "name": NAME, "package": PACKAGE, "version": fullpipe.__version__,
         "objects": " ".join(f"algorithm_{name}.o" for name in names),
         "kernel_names": ", ".join(kernel_names), "example": _example(sets[0]),
+        # Files of users are what kernels only warn of.
+        "errors": "" if any(map(userfiles.is_external, algorithms)) else "-Werror ",
     }  # fmt: skip
     (folder / "module" / "package.h").write_text(_list(names, sets, for_dkms), encoding="utf-8")
     (folder / "Kbuild").write_text(_KBUILD.format(**facts), encoding="utf-8")

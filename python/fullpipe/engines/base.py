@@ -53,8 +53,8 @@ CcForm = Literal["ebpf", "module"]
 #: Options that only some engines have.
 _OPTIONS_OF = {
     "pcap": ("sim",), "debug_cc": ("sim",), "machine": ("vm",), "kernel": ("vm",),
-    "modules": ("vm",), "cc_form": ("vm",), "background_processes": ("vm", "live"),
-    "peer": ("live",), "token": ("live",),
+    "modules": ("vm",), "module": ("vm",), "cc_form": ("vm",),
+    "background_processes": ("vm", "live"), "peer": ("live",), "token": ("live",),
 }  # fmt: skip
 _ENGINES = {
     "sim": "fullpipe.engines.sim:SimEngine",

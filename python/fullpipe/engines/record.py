@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from fullpipe.recording.recording import Recording
 
 #: Engine options that affect the recording; to repeat a run needs them as well as the plan.
-_DECIDING = ("machine", "cc_form", "kernel", "modules", "background_processes", "peer", "web")
+_DECIDING = ("machine", "cc_form", "kernel", "modules", "module",
+             "background_processes", "peer", "web")  # fmt: skip
 
 #: The algorithm of flows that an agent outside controls (crates/fullpipe-sim, stepper.rs).
 AGENT = "agent"

@@ -1,6 +1,7 @@
 //! Congestion controls of the kernel module `fullpipe_cc` (module/): loads the module, registers sets
 //! of constants through its device, reads states and the log of calls there.
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -75,6 +76,31 @@ pub(crate) fn insert(path: &str, uses_ring: bool) -> Result<(), String> {
         Ok(()) | Err(Errno::EEXIST) => Ok(()),
         Err(error) => Err(format!("the kernel refuses {path}: {}", refusal(error))),
     }
+}
+
+/// Loads a module that registers congestion controls by itself. One of that name that nobody uses
+/// makes way.
+pub(crate) fn insert_other(path: &str) -> Result<(), String> {
+    let file = File::open(path).map_err(|error| format!("{path}: {error}"))?;
+    let name = Path::new(path).file_name().unwrap_or_default();
+    let shown = name.to_string_lossy();
+    let own = shown.trim_end_matches(".ko").replace('-', "_");
+    if let Ok(own) = CString::new(own) {
+        // Most often there is none.
+        let _ = delete_module(&own, DeleteModuleFlags::O_NONBLOCK);
+    }
+    finit_module(file.as_fd(), c"", ModuleInitFlags::empty()).map_err(|error| {
+        let reason = match error {
+            Errno::EEXIST => {
+                "it, or a congestion control that it registers, has a name that the kernel has \
+                 already"
+                    .to_owned()
+            }
+            Errno::ENOENT => "it needs a symbol that the kernel does not have".to_owned(),
+            other => refusal(other),
+        };
+        format!("the kernel refuses {shown}: {reason}")
+    })
 }
 
 /// Whether the loaded module keeps a record of every packet.

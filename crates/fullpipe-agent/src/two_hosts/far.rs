@@ -116,6 +116,7 @@ impl Server {
             clock: Clock::Wall,
             objects: self.objects.clone(),
             module: None,
+            inserted: Vec::new(),
             cc_trace: None,
             cc_cost: false,
             background_processes: 0,

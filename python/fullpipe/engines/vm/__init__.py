@@ -90,7 +90,8 @@ class VmEngine:
     def run(self, plan: Plan, progress: Progress, options: Mapping[str, Any]) -> RunResult:
         """Runs the plan; options `machine` (`qemu`, the default, `uml`, or `auto`: `uml` where its
         kernel is built and the plan fits), `kernel` (a version or the path of an image), `modules`,
-        `cc_form` (`ebpf` or `module`: how the kernel gets our congestion controls; eBPF in QEMU),
+        `module` (one that the user built, whose congestion controls flows name as kernel:NAME),
+        `cc_form` (`ebpf` or `module`: how the kernel gets ours; eBPF in QEMU),
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
         `cc_cost` (the kernel measures our programs and, through one of them, its own CUBIC; the
         result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
@@ -106,7 +107,7 @@ class VmEngine:
         trace = options.get("cc_trace")
         trace_mib = _trace_mib(plan) if trace else 0
         given = with_arrivals(with_steps(plan))
-        request = {
+        request: dict[str, Any] = {
             "plan": given,
             "clock": "virtual",
             "objects": "/bpf",
@@ -121,8 +122,13 @@ class VmEngine:
         if options.get("cc_cost"):
             request["cc_cost"] = True
             objects |= image.counted(plan)
+        own = Path(options["module"]) if options.get("module") else None
+        if own is not None:
+            file = f"{own.name.partition('.')[0]}.ko"
+            objects[file] = image.own_module(own)
+            request["inserted"] = [file]
         found = image.module_files(kernel)
-        job = Job(request, image.modules(plan, kernel, found), objects)
+        job = Job(request, image.modules(plan, kernel, found, own is not None), objects)
         initramfs = image.build(kernel, found, user_cache() / "initramfs", ready=not is_uml)
         memory = memory_mib(memory_needed_mib(plan) + 2 * trace_mib)
         shared_bytes = shared.size_bytes(job, _stream_mib(given) + trace_mib)

@@ -68,11 +68,16 @@ def _forget_oldest(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def modules(plan: Plan, kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
+def modules(
+    plan: Plan, kernel: Kernel, found: Mapping[str, Path], brings_ccs: bool = False
+) -> list[str]:
     """Names of the modules that a plan needs and that the kernel has not built in. Raises UserError
-    if the kernel lacks one."""
+    if the kernel lacks one; with `brings_ccs` a module of the user's has the congestion controls
+    that the kernel does not have."""
     builtin = _builtin(kernel)
     wanted = [name for name in _wanted(plan) if name not in builtin]
+    if brings_ccs:
+        wanted = [name for name in wanted if name in found or not name.startswith(_CC_PREFIX)]
     for name in wanted:
         if name not in found:
             what = (
@@ -82,6 +87,17 @@ def modules(plan: Plan, kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
             )
             raise UserError(f"kernel {kernel.release}: {what} in {kernel.modules.name}")
     return wanted
+
+
+def own_module(path: Path) -> bytes:
+    """A module that the user built. Raises UserError if the file is none."""
+    try:
+        content = _read(path)
+    except (OSError, lzma.LZMAError) as error:
+        raise UserError(f"--module {path}: cannot be read: {error}") from None
+    if not content.startswith(b"\x7fELF") or b"\0vermagic=" not in content:
+        raise UserError(f"--module {path}: is no kernel module (NAME.ko, as `make modules` builds)")
+    return content
 
 
 def objects(plan: Plan) -> dict[str, bytes]:

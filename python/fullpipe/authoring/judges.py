@@ -1,0 +1,147 @@
+"""The real kernel as the judge of a kernel's file. Its module is built from the file alone and runs
+in the virtual machine beside the two forms that fullpipe makes of the file: in the simulator, and
+in the kernel behind this project's glue. Must never know how any of them works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion import module
+from fullpipe.congestion.userfiles.kernel_files import KernelFile, read_kernel_file
+from fullpipe.engines import engine
+from fullpipe.engines.base import RunResult
+from fullpipe.engines.vm import headers
+from fullpipe.engines.vm.kernels import find as find_kernel
+from fullpipe.plan.plan import Plan
+from fullpipe.plan.resolve import resolve
+from fullpipe.scenario.model import make_scenario
+
+#: Paths on which the three are compared. On the first nothing is random; on the second packets
+#: are, and every engine draws others.
+PATHS: dict[str, dict[str, Any]] = {
+    "bulk": {"rate": "5mbit", "rtt": "20ms", "buffer": "1bdp"},
+    "random loss": {"rate": "5mbit", "rtt": "20ms", "buffer": "2bdp", "loss": "0.5%"},
+    "ECN": {"rate": "5mbit", "rtt": "20ms", "buffer": "4bdp", "ecn": True, "qdisc": "codel"},
+}
+_RANDOM = "random loss"
+_DURATION = "5s"
+#: Figures agree within this share, or within so many packets: both run in instructions of a
+#: processor that the other does not have. Behind random loss the simulator's must be among those of
+#: its own seeds, widened by that share.
+_SHARE, _PACKETS = 0.02, 3.0
+_SEEDS = 10
+_RANDOM_SHARE = 0.15
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is compared of a run."""
+
+    cwnd: float  # packets, mean of the samples
+    ssthresh: float | None  # packets, mean of the samples that have one
+    sent: float  # packets
+    again: float  # packets, of those
+
+    def words(self) -> str:
+        """In one line."""
+        threshold = "none" if self.ssthresh is None else f"{self.ssthresh:.1f}"
+        return (
+            f"cwnd {self.cwnd:.1f}, ssthresh {threshold}, {self.sent:,.0f} packets, "
+            f"{self.again:.0f} again"
+        )
+
+
+@dataclass(frozen=True)
+class RealModule:
+    """The module of a kernel's file, built from the file alone for one kernel."""
+
+    release: str
+    file: Path
+    #: What it registers.
+    name: str
+
+
+def build(path: str, release: str) -> RealModule:
+    """Builds the module that a kernel's own build makes of the file. Raises UserError if no module
+    can be built for that kernel here, RunError with the compiler's words."""
+    found = _read(path)
+    file, name = module.build_alone(found, headers.tree(find_kernel(release, None)))
+    return RealModule(release, file, name)
+
+
+def differences(path: str, name: str, real: RealModule) -> tuple[str, list[str]]:
+    """What the real module did on a path, in words, and where simulator and glue differ from it.
+    Raises UserError if the kernel dies of the module, or another run fails."""
+    judge = _judge(real, name)
+    glue = _run("vm", path, name, 1, kernel=real.release, cc_form="module")
+    seeds = _SEEDS if name == _RANDOM else 1
+    ours = [_run("sim", path, name, seed) for seed in range(1, seeds + 1)]
+    found = [f"module of fullpipe: {what}" for what in _outside([glue], judge, 0.0)]
+    share = _RANDOM_SHARE if name == _RANDOM else 0.0
+    found += [f"simulator: {what}" for what in _outside(ours, judge, share)]
+    return judge.words(), found
+
+
+def _judge(real: RealModule, name: str) -> Figures:
+    options = {"kernel": real.release, "module": str(real.file)}
+    plan = _plan(f"kernel:{real.name}", name, 1)
+    try:
+        return _figures(engine("vm").run(plan, lambda _done: True, options))
+    except (UserError, RunError) as error:
+        raise UserError(f"the kernel with the real module: {error}") from None
+
+
+def _outside(ours: list[Figures], real: Figures, more: float) -> Iterator[str]:
+    """The figures of the real module that are not among ours."""
+    for label, field in (("cwnd", "cwnd"), ("ssthresh", "ssthresh"), ("packets sent", "sent"),
+                         ("packets sent again", "again")):  # fmt: skip
+        values = [getattr(one, field) for one in ours]
+        there = getattr(real, field)
+        known = [value for value in values if value is not None]
+        if there is None or not known:
+            if (there is None) != (not known):
+                yield f"{label} {_range(known)} against {_range([] if there is None else [there])}"
+            continue
+        spare = max((_SHARE + more) * there, _PACKETS)
+        if not min(known) - spare <= there <= max(known) + spare:
+            yield f"{label} {_range(known)} against {_range([there])}"
+
+
+def _range(values: list[float]) -> str:
+    if not values:
+        return "none"
+    low, high = min(values), max(values)
+    return f"{low:,.1f}" if low == high else f"{low:,.1f} to {high:,.1f}"
+
+
+def _read(path: str) -> KernelFile:
+    file, _, operations = Path(path).name.partition(":")
+    return read_kernel_file(Path(path).with_name(file), operations or None)
+
+
+def _run(engine_name: str, cc: str, name: str, seed: int, **options: Any) -> Figures:
+    return _figures(engine(engine_name).run(_plan(cc, name, seed), lambda _done: True, options))
+
+
+def _plan(cc: str, name: str, seed: int) -> Plan:
+    document = {"duration": _DURATION, "seed": seed, "path": PATHS[name], "flow": [{"cc": cc}]}
+    return resolve(make_scenario(document, name))
+
+
+def _figures(result: RunResult) -> Figures:
+    if result.failure:
+        raise UserError(result.failure)
+    samples, flows = result.tables["flow_samples"], result.tables["flows"]
+    thresholds = [one for one in samples["ssthresh_packets"].to_pylist() if one is not None]
+    windows = samples["cwnd_packets"].to_pylist()
+    return Figures(
+        sum(windows) / max(len(windows), 1),
+        sum(thresholds) / len(thresholds) if thresholds else None,
+        sum(flows["packets_sent"].to_pylist()),
+        sum(flows["packets_retransmitted"].to_pylist()),
+    )

@@ -1,0 +1,92 @@
+"""The real module of a kernel's file as the judge of what fullpipe makes of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fullpipe.authoring import judges
+from fullpipe.authoring.judges import Figures
+from fullpipe.base.errors import RunError, UserError
+from fullpipe.congestion import module
+from fullpipe.congestion.userfiles.kernel_files import read_kernel_file
+from fullpipe.engines.vm import hardware, headers, image, kernels
+from kernel_files import PLAIN, write
+
+REAL = Figures(cwnd=40.0, ssthresh=30.0, sent=2000, again=50)
+needs_machine = pytest.mark.skipif(not hardware.is_there(), reason="QEMU is not installed")
+
+
+def built(folder: Path, text: str) -> tuple[Path, str]:
+    path = write(folder, "plain", text)
+    return module.build_alone(read_kernel_file(path), headers.tree(kernels.find("6.12", None)))
+
+
+def outside(ours: list[Figures], real: Figures, more: float = 0.0) -> list[str]:
+    return list(judges._outside(ours, real, more))
+
+
+def test_runs_agree_within_two_percent_or_three_packets() -> None:
+    near = Figures(cwnd=42.9, ssthresh=27.1, sent=1961, again=53)
+    assert outside([near], REAL) == []
+    far = Figures(cwnd=43.1, ssthresh=30.0, sent=1959, again=54)
+    assert outside([far], REAL) == [
+        "cwnd 43.1 against 40.0", "packets sent 1,959.0 against 2,000.0",
+        "packets sent again 54.0 against 50.0",
+    ]  # fmt: skip
+
+
+def test_behind_random_loss_the_range_of_the_seeds_counts() -> None:
+    seeds = [Figures(20.0, 15.0, 1000, 20), Figures(36.0, 28.0, 1900, 60)]
+    assert outside(seeds, REAL, 0.15) == []
+    assert outside(seeds[:1], REAL, 0.15) != []
+
+
+def test_a_threshold_that_one_never_has_is_a_difference() -> None:
+    never = Figures(cwnd=40.0, ssthresh=None, sent=2000, again=50)
+    assert outside([never], REAL) == ["ssthresh none against 30.0"]
+    assert outside([REAL], never) == ["ssthresh 30.0 against none"]
+    assert outside([never], never) == []
+
+
+@pytest.mark.parametrize("text", [b"", b"\x7fELF but no module", b"text"])
+def test_a_file_that_is_no_module_is_refused(text: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.ko").write_bytes(text)
+    with pytest.raises(UserError, match=r"x\.ko: is no kernel module"):
+        image.own_module(tmp_path / "x.ko")
+    with pytest.raises(UserError, match=r"y\.ko: cannot be read"):
+        image.own_module(tmp_path / "y.ko")
+
+
+@pytest.mark.vm
+@pytest.mark.slow
+@needs_machine
+def test_a_file_is_built_alone_under_another_name_and_the_kernels_refusal_is_told(
+    tmp_path: Path,
+) -> None:
+    file, name = built(tmp_path, PLAIN)
+    assert name == "fp_judged" and b"plain: keeps" in file.read_bytes()
+    image.own_module(file)
+    with pytest.raises(RunError, match="BUILD_BUG_ON failed: HALF != 1"):
+        built(tmp_path, PLAIN.replace("HALF != 512", "HALF != 1"))
+
+
+@pytest.mark.vm
+@pytest.mark.slow
+@needs_machine
+def test_simulator_and_glue_do_what_the_real_module_does(tmp_path: Path) -> None:
+    path = str(write(tmp_path, "plain", PLAIN))
+    words, found = judges.differences(path, "bulk", judges.build(path, "6.12"))
+    assert found == [] and "packets" in words
+
+
+@pytest.mark.vm
+@pytest.mark.slow
+@needs_machine
+def test_another_module_than_the_files_is_told_from_it(tmp_path: Path) -> None:
+    path = str(write(tmp_path, "plain", PLAIN))
+    file, name = built(tmp_path, PLAIN.replace("* keep", "* 1000"))
+    _, found = judges.differences(path, "bulk", judges.RealModule("6.12", file, name))
+    assert any(one.startswith("module of fullpipe: cwnd") for one in found)
+    assert any(one.startswith("simulator: cwnd") for one in found)
