@@ -17,7 +17,7 @@ use nix::sys::reboot::{reboot, RebootMode};
 use serde::Deserialize;
 
 use crate::clock::{now_ns, sleep_until};
-use crate::kernel_cc::{load, Code, Loaded, Wanted};
+use crate::kernel_cc::{count_episodes, load, Code, Loaded, Wanted};
 use crate::kernel_log::KernelLog;
 use crate::request::Request;
 use crate::run::carry_out;
@@ -79,6 +79,8 @@ fn serve() -> Result<(), String> {
     let modules = load_modules();
     let shared = Shared::find()?;
     let ready = load_sets()?;
+    // Reading the kernel's types takes long. Where it cannot be done, the run says why.
+    let _ = count_episodes(READY);
     let wake_ns = (now_ns() + READY_GRID_NS / 10).next_multiple_of(READY_GRID_NS);
     shared.say_ready()?;
     sleep_until(wake_ns);

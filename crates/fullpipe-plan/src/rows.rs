@@ -93,12 +93,12 @@ row! {
         packets_delivered: U64,
         /// Of those, marked CE.
         packets_delivered_ce: U64,
-        /// Times a loss episode (Recovery) was entered.
-        recoveries: U64,
+        /// Times a loss episode (Recovery) was entered; null: a kernel that cannot be asked.
+        recoveries: OptU64,
         /// Retransmission timeouts.
         timeouts: U64,
-        /// Reductions undone as spurious.
-        undos: U64,
+        /// Reductions undone as spurious; null: a kernel that cannot be asked.
+        undos: OptU64,
         /// Base RTT of the flow's path, without queue and serialization.
         base_rtt_us: U64,
         /// Payload bytes of a full packet.

@@ -373,9 +373,9 @@ fn flow_row(
         packets_lost: totals.packets_lost,
         packets_delivered: u64::from(delivered),
         packets_delivered_ce: u64::from(delivered_ce),
-        recoveries: totals.recoveries,
+        recoveries: Some(totals.recoveries),
         timeouts: totals.timeouts,
-        undos: totals.undos,
+        undos: Some(totals.undos),
         base_rtt_us,
         mss_bytes: u64::from(sender.mss_bytes()),
     }

@@ -39,6 +39,11 @@ def kernel_cubic() -> Path:
     return _built("kernel-cubic.o")
 
 
+def episodes() -> Path:
+    """The object that counts recoveries and undos. Raises UserError if it was not built."""
+    return _built("episodes.o")
+
+
 def turnstile() -> Path:
     """The library that QEMU preloads. Raises UserError if it was not built."""
     return _built("turnstile.so")
@@ -46,6 +51,7 @@ def turnstile() -> Path:
 
 def put_objects(plan: Plan, folder: Path) -> None:
     """Copies the eBPF objects that a plan's flows need into a folder, for this host's agent."""
+    (folder / episodes().name).symlink_to(episodes())
     for algorithm in algorithms(plan):
         (folder / f"{algorithm}.bpf.o").symlink_to(bpf_object(algorithm))
 

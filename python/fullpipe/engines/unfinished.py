@@ -17,13 +17,11 @@ _TOTALS = (
     "bytes_delivered", "bytes_acked", "packets_sent", "packets_retransmitted", "packets_lost",
     "packets_delivered", "packets_delivered_ce",
 )  # fmt: skip
-#: Column of `flows` -> the event that it counts.
-_COUNTED = {"recoveries": "recovery", "timeouts": "rto"}
 
 
 def with_totals(tables: Mapping[str, pa.Table], plan: Plan) -> dict[str, pa.Table]:
     """The tables, with a row in `flows` for every flow of the plan that has samples; missing rows
-    are made from its last sample. `undos` is 0, because kernels do not report it."""
+    are made from its last sample. It does not have recoveries and undos."""
     if plan.get("traffic") and "traffic" not in tables:
         tables = {**tables, "traffic": OPTIONAL_TABLES["traffic"].empty_table()}
     known = set(tables["flows"]["flow_id"].to_pylist())
@@ -42,8 +40,9 @@ def with_totals(tables: Mapping[str, pa.Table], plan: Plan) -> dict[str, pa.Tabl
             **_described(index, plan),
             "completion_us": finished.get(index),
             **{name: sample[name] for name in _TOTALS},
-            **{name: counts[index, event] for name, event in _COUNTED.items()},
-            "undos": 0,
+            "recoveries": None,
+            "timeouts": counts[index, "rto"],
+            "undos": None,
         }
         for index, sample in last.items()
     ]

@@ -3,6 +3,7 @@
 //! lists and removes it. It must never know a scenario, nor what any constant means.
 
 mod cost;
+mod episodes;
 mod features;
 mod load;
 mod module;
@@ -13,6 +14,7 @@ mod users;
 mod verifier;
 
 pub(crate) use cost::{costs, count};
+pub(crate) use episodes::{count_episodes, Episodes};
 pub(crate) use features::kernel_release;
 pub(crate) use load::{load, Code, Loaded, Wanted};
 pub(crate) use module::{insert, insert_other};

@@ -1,15 +1,16 @@
 //! A flow's rows from TCP_INFO of its two ends. Events between two samples carry the time of the second
-//! one, and two losses between samples count once.
+//! one, and two losses between samples are one event; totals are the kernel's own.
 //!
 //! The kernel does not report how many packets it has marked lost in total; that number is taken as
 //! retransmitted packets plus those that wait for retransmission.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use fullpipe_plan::{EventRow, FlowRow, FlowSampleRow};
 
 use super::connection::Connection;
+use crate::kernel_cc::Episodes;
 use crate::sample::{EcnMode, TcpInfo};
 
 /// Linux TCP_INFINITE_SSTHRESH.
@@ -27,7 +28,8 @@ pub(crate) struct FlowMeter {
     sender: TcpInfo,
     received_bytes: u64,
     lost_packets: u64,
-    recoveries: u64,
+    /// Recoveries and undos that the kernel counted; `None`: it was not asked, or cannot be.
+    episodes: Option<Episodes>,
     timeouts: u64,
     seen_rtos: u16,
     /// The ECN that the sending and the receiving end negotiated; `None`: was not seen connected.
@@ -73,6 +75,7 @@ impl FlowMeter {
     ) -> io::Result<()> {
         let before = self.sender;
         self.sender = TcpInfo::of(sender)?;
+        self.episodes = Episodes::of(sender.as_fd()).or(self.episodes);
         let now = &self.sender;
         self.ecn_modes[0] = now.ecn_mode().or(self.ecn_modes[0]);
         let repeated =
@@ -92,7 +95,6 @@ impl FlowMeter {
             event("recovery_end");
         }
         if entered(RECOVERY) {
-            self.recoveries += 1;
             event("recovery");
         }
         if entered(CWR) {
@@ -207,8 +209,9 @@ impl FlowMeter {
             packets_lost: self.lost_packets,
             packets_delivered: u64::from(info.delivered),
             packets_delivered_ce: u64::from(info.delivered_ce),
-            recoveries: self.recoveries,
+            recoveries: self.episodes.map(|counted| counted.recoveries.into()),
             timeouts: self.timeouts,
+            undos: self.episodes.map(|counted| counted.undos.into()),
             mss_bytes: u64::from(info.snd_mss),
             ..row
         }

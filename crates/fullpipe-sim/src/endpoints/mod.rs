@@ -378,9 +378,9 @@ impl Pair {
             packets_lost: last.packets_lost,
             packets_delivered: last.packets_delivered,
             packets_delivered_ce: last.packets_delivered_ce,
-            recoveries: known(sample.congestion_events).unwrap_or(0),
+            recoveries: known(sample.congestion_events).or(Some(0)),
             timeouts: 0,
-            undos: 0,
+            undos: Some(0),
             base_rtt_us: plan.base_rtt_ns(flow) / 1000,
             mss_bytes: known(sample.payload_bytes).unwrap_or(0),
         }

@@ -144,7 +144,7 @@ def _sets(ready: bool) -> bytes:
 
 def _ready_objects(ready: bool) -> list[Path]:
     names = {item.algorithm for item in registry.cc_sets().values()} if ready else set()
-    return [assets.bpf_object(name) for name in sorted(names)]
+    return [*(assets.bpf_object(name) for name in sorted(names)), assets.episodes()]
 
 
 def ready_modules(kernel: Kernel, found: Mapping[str, Path]) -> Iterable[tuple[str, bytes]]:
