@@ -221,6 +221,11 @@ def test_lines_of_one_colour_differ() -> None:
     assert style.cc_colour("cubic") == "#0072b2" and style.cc_colour("my") == style.cc_colour("my")
 
 
+def test_a_file_keeps_its_colour_and_no_other_line_has_that_of_an_algorithm() -> None:
+    assert style.cc_colour("mine@0123") == style.cc_colour("mine@4567") == style.cc_colour("mine")
+    assert not {style.line_colour(place) for place in range(12)} & set(style.CC_COLOURS.values())
+
+
 def test_points_beyond_the_axes_are_told() -> None:
     figure = static(plot(trace()))
     assert points_outside(figure) == []
@@ -661,10 +666,10 @@ def test_static_boxes_and_heat_maps_stand_where_they_belong() -> None:
 
 def test_long_ticks_are_turned_and_none_stands_at_zero_of_a_logarithm() -> None:
     def turned(letters: int) -> float:
-        made = plot(trace(), x_ticks=((0, ""), (1, "x" * letters)))
+        made = plot(trace(), x_ticks=tuple((at / 2, "x" * letters) for at in range(5)))
         return float(static(made).axes[0].get_xticklabels()[1].get_rotation())
 
-    assert (turned(40), turned(41)) == (0, 45)
+    assert (turned(4), turned(40)) == (0, 45)
     ticks = ((0.0, "0"), (1.0, "1"))
     assert static(plot(trace(), x_ticks=ticks, log_x=10)).axes[0].get_xticks().tolist() == [1]
     assert static(plot(trace(), x_ticks=ticks)).axes[0].get_xticks().tolist() == [0, 1]

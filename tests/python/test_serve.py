@@ -331,8 +331,8 @@ def test_a_click_opens_the_cell_that_it_names_and_moves_the_sliders(
     page.execute_script(
         "const box = document.getElementById('chart');"
         "const data = box._fullData.find(trace => trace.xaxis === 'x2');"
-        "const x = {heat: '10ms', line: 0.01, box: 0}[arguments[0]];"
-        "box.emit('plotly_click', {points: [{data, x, y: 'bbr3'}]})", kind,
+        "const point = {heat: {pointIndex: [0, 0]}, line: {customdata: '0.01'}, box: {x: 0}};"
+        "box.emit('plotly_click', {points: [{data, ...point[arguments[0]]}]})", kind,
     )  # fmt: skip
     assert "rtt 10ms, buffer 1.0, cc bbr3" in _opened(page)
     told = {name: page.find_element(By.ID, f"{name}-value").text

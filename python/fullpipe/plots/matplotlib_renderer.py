@@ -7,6 +7,7 @@ escapes it. This module must not know a recording.
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import re
 import textwrap
@@ -19,9 +20,15 @@ import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+)
 
 from fullpipe.base.writing import atomic_file
 from fullpipe.plots import style
@@ -56,10 +63,12 @@ _CHARACTER, _TITLE_CHARACTER, _LEGEND_CHARACTER, _LEGEND_SAMPLE = 0.58, 0.83, 0.
 #: Names of rows are wrapped to this share of a narrow figure.
 _ROW_NAMES = 0.35
 _PANEL_WIDTH_IN, _PANEL_HEIGHT_IN, _LEGEND_IN = 3.3, 2.7, 1.6
+#: Narrower panels stand below one another.
+_LEAST_PANEL_IN = 1.5
+#: Cells of heat maps that are narrower have no room for a number.
+_NUMBER_IN = 0.45
 #: Heat maps with more cells than this show no numbers.
 _MAX_NUMBERS = 150
-#: Tick labels of more characters in all than this are turned.
-_MAX_FLAT_LABELS = 40
 #: Points of a trace in a page: about one for each pixel of a line's width.
 _POINTS_IN_PAGE = 360
 _PIXELS = re.compile(r"(\d+\.\d)\d+")
@@ -107,6 +116,7 @@ def figure_of(plot: Plot | Grid, alarm: str = "", look: Look = _DEFAULT) -> Figu
         plot = _wrapped(plot, width, look.font_pt)
     draw(figure.subplots(), plot, below, look)
     _alarm(figure, alarm[:150])
+    untangle(figure)
     return figure
 
 
@@ -177,6 +187,77 @@ def draw(axes: Any, plot: Plot, legend_below: bool = False, look: Look = _DEFAUL
         _legend(axes, plot, legend_below, look)
 
 
+def untangle(figure: Figure) -> None:
+    """Turns tick labels of an x axis that overlap, and leaves out some of those that still do."""
+    figure.draw_without_rendering()
+    axes = [one for one in figure.axes if one.get_visible()]
+    for axis in [axis for one in axes for axis in (one.xaxis, one.yaxis)]:
+        if not _overlap(axis):
+            continue
+        if isinstance(axis.get_major_locator(), FixedLocator):  # values by their order
+            if axis.axis_name == "x":
+                axis.set_tick_params(rotation=45)
+            _fewer(figure, axis)
+        else:
+            axis.set_major_locator(_with_fewer(axis))
+            figure.draw_without_rendering()
+
+
+def overlapping(figure: Figure) -> list[str]:
+    """The titles of axes whose tick labels overlap, once the figure is drawn."""
+    return [
+        axis.get_label_text() or axes.get_title()
+        for axes in figure.axes if axes.get_visible()
+        for axis in (axes.xaxis, axes.yaxis) if _overlap(axis)
+    ]  # fmt: skip
+
+
+def _overlap(axis: Any) -> bool:
+    """Whether two labels of ticks in view touch; of turned ones, whether their lines are too
+    close."""
+    labels = _seen(axis)
+    if len(labels) < 2:
+        return False
+    turned = [label.get_rotation() for label in labels]
+    boxes = [label.get_window_extent() for label in labels]
+    if axis.axis_name == "x":
+        if any(turned):
+            least = 1.1 * labels[0].get_fontsize() / 72 * axis.figure.dpi * math.sqrt(2)
+            ends = sorted(box.x1 for box in boxes)
+            return any(b - a < least for a, b in itertools.pairwise(ends))
+        spans = sorted((box.x0, box.x1) for box in boxes)
+    else:
+        spans = sorted((box.y0, box.y1) for box in boxes)
+    return any(after[0] < before[1] for before, after in itertools.pairwise(spans))
+
+
+def _seen(axis: Any) -> list[Any]:
+    low, high = sorted(axis.get_view_interval())
+    return [
+        tick.label1 for tick in axis.get_major_ticks()
+        if tick.label1.get_visible() and tick.label1.get_text()
+        and low - 1e-9 <= tick.get_loc() <= high + 1e-9
+    ]  # fmt: skip
+
+
+def _fewer(figure: Figure, axis: Any) -> None:
+    """Every second label, every third, ... until none overlaps."""
+    positions = list(axis.get_majorticklocs())
+    texts = [label.get_text() for label in axis.get_ticklabels()]
+    for step in range(1, len(positions) + 1):
+        axis.set_ticks(positions[::step], labels=texts[::step])
+        figure.draw_without_rendering()
+        if not _overlap(axis):
+            return
+
+
+def _with_fewer(axis: Any) -> Any:
+    """A locator of numbers with fewer ticks."""
+    if axis.get_scale() == "log":
+        return LogLocator(subs=(1,), numticks=5)
+    return MaxNLocator(3, steps=[1, 2, 5, 10])
+
+
 def points_outside(figure: Figure) -> list[str]:
     """Which lines, markers and boxes of a figure have points that their axes do not show."""
     return [text for axes in figure.axes if axes.get_visible() for text in _outside(axes)]
@@ -184,6 +265,8 @@ def points_outside(figure: Figure) -> list[str]:
 
 def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
     columns = grid.columns
+    if look.width_in:
+        columns = max(1, min(columns, int(look.width_in / _LEAST_PANEL_IN)))
     rows = math.ceil(len(grid.panels) / columns)
     width = 7.6 if columns == 1 else _PANEL_WIDTH_IN * columns + _LEGEND_IN
     height = _PANEL_HEIGHT_IN * rows + (0.6 if grid.title else 0.3)
@@ -191,7 +274,7 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
         # Panels keep their shape until the title of their y axis no longer fits.
         shrunk = min(1.0, look.width_in / width)
         longest = max(len(panel.y_title) for panel in grid.panels)
-        least = 0.7 + longest * _CHARACTER * look.font_pt / 72
+        least = 1.3 + longest * _CHARACTER * look.font_pt / 72
         height = max(shrunk * _PANEL_HEIGHT_IN, least) * rows + (0.6 if grid.title else 0.3)
         width = look.width_in
     below = _is_below(look, width)
@@ -201,7 +284,8 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
     )
     for axes, panel in zip(every.flat, grid.panels, strict=False):
         _draw(axes, panel, grid.heat_range)
-        axes.set_title(_plain(panel.title), fontsize=look.font_pt)
+        letters = max(8, int(0.8 * width / columns * 72 / (_CHARACTER * look.font_pt)))
+        axes.set_title(_plain(textwrap.fill(panel.title, letters)), fontsize=look.font_pt)
     for unused in every.flat[len(grid.panels) :]:
         unused.set_visible(False)
     for inner in every[:, 1:].flat:
@@ -212,13 +296,17 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
         every.flat[0].set_ylim(0.0, 1.05 * high)
     if grid.heat_range is not None:
         heat = next(panel.heat for panel in grid.panels if panel.heat is not None)
-        scale = ScalarMappable(Normalize(*grid.heat_range), "viridis")
+        colours = _colour_map(grid.heat_range, grid.heat_middle)
+        scale = ScalarMappable(Normalize(*grid.heat_range), colours)
         figure.colorbar(scale, ax=every, shrink=0.8, label=_plain(heat.title))
     if look.legend != "none":
         _common_legend(figure, every.flat[: len(grid.panels)], below, look)
     if grid.title:
         title = f"{grid.title}\n{grid.note}" if grid.note else grid.title
-        figure.suptitle(_plain(title), fontsize=look.font_pt)
+        letters = max(20, int(width * 72 / (_CHARACTER * look.font_pt)))
+        lines = [textwrap.fill(line, letters) for line in title.split("\n")]
+        figure.suptitle(_plain("\n".join(lines)), fontsize=look.font_pt)
+    untangle(figure)
     return figure
 
 
@@ -272,8 +360,7 @@ def _x_axis(axes: Any, plot: Plot) -> None:
     ticks = [tick for tick in plot.x_ticks if tick[0] > 0 or not plot.log_x]
     if ticks:
         positions, texts = zip(*ticks, strict=True)
-        turned = 45 if sum(map(len, texts)) > _MAX_FLAT_LABELS else 0
-        axes.set_xticks(positions, [_plain(text) for text in texts], fontsize=7, rotation=turned)
+        axes.set_xticks(positions, [_plain(text) for text in texts], fontsize=7)
         axes.minorticks_off()
     elif not (plot.log_x or plot.heat or plot.over_time or plot.boxes):
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
@@ -291,13 +378,13 @@ def _line(axes: Any, trace: Trace) -> None:
             trace.x, trace.y, linestyle=_LINES[trace.dash], linewidth=0.7 * trace.width,
             alpha=trace.opacity, drawstyle=_STEPS[trace.shape], **look,
         )  # fmt: skip
-    if trace.band is not None:
+    if trace.band is not None and not (trace.mark and not trace.joined):
         low, high = trace.band
         step = {"before": "pre", "after": "post"}.get(trace.shape)
         axes.fill_between(
             trace.x, low, high, color=trace.colour, alpha=0.15, linewidth=0, step=step
         )
-    if trace.band is not None and trace.joined:
+    if trace.band is not None and trace.mark:
         low, high = trace.band
         shown = trace.x > 0 if axes.get_xscale() == "log" else np.full(trace.x.shape, True)
         axes.vlines(trace.x[shown], low[shown], high[shown], color=trace.colour, linewidth=0.6)
@@ -326,23 +413,38 @@ def _boxes(axes: Any, plot: Plot) -> None:
         axes.plot(*places, ".", color=box.colour, alpha=0.5, markersize=4)
 
 
+def _colour_map(limits: tuple[float, float], middle: float | None) -> Any:
+    if middle is None:
+        return "viridis"
+    return LinearSegmentedColormap.from_list("around", style.scale_around(*limits, middle))
+
+
 def _heat(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None:
     heat = plot.heat
     assert heat is not None
     low, high = heat_range or Grid("", [plot]).heat_range or (0.0, 1.0)
-    axes.imshow(heat.values, aspect="auto", origin="lower", vmin=low, vmax=high)
+    colours = _colour_map((low, high), heat.middle)
+    axes.imshow(heat.values, aspect="auto", origin="lower", vmin=low, vmax=high, cmap=colours)
     axes.set_xticks(range(len(heat.x_labels)), [_plain(x) for x in heat.x_labels], fontsize=8)
     axes.set_yticks(range(len(heat.y_labels)), [_plain(y) for y in heat.y_labels])
     for line, column in heat.crossed:
         axes.plot(column, line, "x", color="#c0392b", markersize=9)
-    if heat.values.size > _MAX_NUMBERS:
+    width_in = axes.figure.get_figwidth() / axes.get_gridspec().ncols
+    if heat.values.size > _MAX_NUMBERS or width_in / len(heat.x_labels) < _NUMBER_IN:
         return
     for (line, column), value in np.ndenumerate(heat.values):
         if not np.isnan(value):
             axes.text(
                 column, line, f"{value:.3g}", ha="center", va="center", fontsize=7,
-                color="white" if value < (low + high) / 2 else "black",
+                color="white" if _is_dark(value, low, high, heat.middle) else "black",
             )  # fmt: skip
+
+
+def _is_dark(value: float, low: float, high: float, middle: float | None) -> bool:
+    """Whether the colour of a value in a heat map is dark."""
+    if middle is None:
+        return value < (low + high) / 2
+    return abs(value - middle) > 0.3 * (high - low)
 
 
 def _legend(axes: Any, plot: Plot, below: bool, look: Look) -> None:

@@ -82,13 +82,18 @@ class Box:
 @dataclass(frozen=True)
 class Heat:
     """A heat map: `values` [y label, x label], NaN for none; `title` names the values. `crossed`:
-    (y, x) of cells that are crossed out, since their runs are not to be trusted."""
+    (y, x) of cells that are crossed out, since their runs are not to be trusted. `middle`: the
+    value that is neutral; colours differ on its sides. `x_keys` and `y_keys`: the values that
+    labels stand for, for programs."""
 
     values: Floats
     x_labels: tuple[str, ...]
     y_labels: tuple[str, ...]
     title: str
     crossed: tuple[tuple[int, int], ...] = ()
+    middle: float | None = None
+    x_keys: tuple[str, ...] = ()
+    y_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,18 @@ class Grid:
         if not heats or all(np.isnan(values).all() for values in heats):
             return None
         everything = np.concatenate([values.ravel() for values in heats])
-        return float(np.nanmin(everything)), float(np.nanmax(everything))
+        low, high = float(np.nanmin(everything)), float(np.nanmax(everything))
+        if self.heat_middle is None:
+            return low, high
+        reach = max(high - self.heat_middle, self.heat_middle - low) or abs(self.heat_middle)
+        least = self.heat_middle - reach
+        return max(least, 0.0) if low >= 0 else least, self.heat_middle + reach
+
+    @property
+    def heat_middle(self) -> float | None:
+        """The value that is neutral in all heat maps; None where there is none."""
+        middles = {panel.heat.middle for panel in self.panels if panel.heat is not None}
+        return next(iter(middles)) if len(middles) == 1 else None
 
 
 def box_of(

@@ -108,7 +108,7 @@ def _grid_layout(grid: Grid, is_narrow: bool) -> dict[str, Any]:
         heat = next(panel.heat for panel in grid.panels if panel.heat is not None)
         low, high = grid.heat_range
         layout["coloraxis"] = {
-            "colorscale": "Viridis", "cmin": low, "cmax": high,
+            "colorscale": _colour_scale(grid, low, high), "cmin": low, "cmax": high,
             "colorbar": {"title": {"text": _plain(heat.title)}},
         }  # fmt: skip
         if is_narrow:
@@ -138,6 +138,12 @@ def _grid_layout(grid: Grid, is_narrow: bool) -> dict[str, Any]:
                 "x": sum(across) / 2, "y": up[1], "xanchor": "center", "yanchor": "bottom",
             })  # fmt: skip
     return layout
+
+
+def _colour_scale(grid: Grid, low: float, high: float) -> Any:
+    if grid.heat_middle is None:
+        return "Viridis"
+    return [list(stop) for stop in style.scale_around(low, high, grid.heat_middle)]
 
 
 def _number(index: int) -> str:
@@ -209,7 +215,7 @@ def _data(plot: Plot) -> list[dict[str, Any]]:
                 "hovertemplate": "no result<extra></extra>",
             })  # fmt: skip
     for trace in plot.traces:
-        if trace.band is not None and not trace.joined:
+        if trace.band is not None and not trace.mark:
             data += _band(trace, trace.band)
         data.append(_drawn(trace))
     for x, y, text in plot.labels:
@@ -278,7 +284,7 @@ def _drawn(trace: Trace) -> dict[str, Any]:
         drawn = {"mode": "lines+markers", "line": line, "marker": marker}
     else:
         drawn = {"mode": "markers", "marker": marker}
-    if trace.band is not None and trace.joined:
+    if trace.band is not None and trace.mark:
         low, high = trace.band
         drawn["error_y"] = {
             "type": "data", "symmetric": False, "thickness": 1, "width": 2,

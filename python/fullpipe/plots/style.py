@@ -34,9 +34,12 @@ GRID = "#ececec"
 WARMUP = "#f0f0f0"
 ALARM = "#b3261e"
 
-#: Lines that stand for no congestion control (Okabe and Ito, and others that differ from them).
+#: The ends of a scale with a neutral middle (ColorBrewer's PuOr): below and above it.
+BELOW, MIDDLE, ABOVE = "#b35806", "#f7f7f7", "#542788"
+
+#: Lines that stand for no congestion control: none of these is a congestion control's colour.
 _LINE_COLOURS = (
-    "#0072b2", "#d55e00", "#009e73", "#e69f00", "#8e44ad", "#56b4e9", "#7f7f7f", "#8c2d19",
+    "#12819b", "#c2407e", "#5c7f00", "#e69f00", "#8e44ad", "#56b4e9", "#7f7f7f", "#8c2d19",
     "#cc79a7", "#5e3c99", "#000000", "#b0a000",
 )  # fmt: skip
 _DASHES = ["solid", "dot", "dash", "dashdot"]
@@ -44,8 +47,10 @@ _OPACITIES = [1.0, 0.7, 0.5, 0.35]
 
 
 def cc_colour(name: str) -> str:
-    """The colour of a congestion control; a name that is not known gets a stable one."""
-    return CC_COLOURS.get(name) or _hashed(name)
+    """The colour of a congestion control; a name that is not known gets a stable one. A user's
+    file keeps its colour when it is edited: the hash behind its name does not count."""
+    bare = name.partition("@")[0]
+    return CC_COLOURS.get(bare) or _hashed(bare)
 
 
 def phase_colour(name: str) -> str:
@@ -72,6 +77,12 @@ def dash(position: int) -> str:
 def opacity(position: int) -> float:
     """The opacity of the n-th flow of one congestion control, once the line styles are used up."""
     return _OPACITIES[position // len(_DASHES) % len(_OPACITIES)]
+
+
+def scale_around(low: float, high: float, middle: float) -> list[tuple[float, str]]:
+    """(position from 0 to 1, colour) of a scale that is neutral at `middle`."""
+    at = min(max((middle - low) / (high - low or 1.0), 0.0), 1.0)
+    return [(0.0, BELOW), (at, MIDDLE), (1.0, ABOVE)]
 
 
 def _hashed(name: str) -> str:

@@ -64,8 +64,8 @@ def _axes(names: list[str]) -> list[str]:
 
 def chart(folder: Path, wanted: dict[str, str], sweep: str | None = None) -> dict[str, Any]:
     """A chart of a sweep as `data` and `layout` for Plotly's script. `wanted`: y, x, by, facet,
-    kind, and filters `is.AXIS` = value. `panels` has the facets' value of each panel, `places` the
-    texts of positions 0, 1, ... on its x axis, if it has such.
+    kind, and filters `is.AXIS` = value. `panels` has the facets' value of each panel; `places` and
+    `rows` have the values at positions 0, 1, ... of its axes, if they have such.
 
     Raises UserError if a name is no column."""
     store = Store(folder)
@@ -81,9 +81,12 @@ def chart(folder: Path, wanted: dict[str, str], sweep: str | None = None) -> dic
         wanted.get("facet") or None, kind, where or None, sweep,
     )  # fmt: skip
     grid = make_chart(store, request)
-    places = [text for _, text in grid.panels[0].x_ticks]
-    panels = [panel.key for panel in grid.panels]
-    return {**grid_figure_of(grid), "panels": panels, "places": places}
+    heat = grid.panels[0].heat
+    places = heat.x_keys if heat else [text for _, text in grid.panels[0].x_ticks]
+    return {
+        **grid_figure_of(grid), "panels": [panel.key for panel in grid.panels],
+        "places": list(places), "rows": list(heat.y_keys) if heat else [],
+    }  # fmt: skip
 
 
 def cell(

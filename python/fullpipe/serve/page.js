@@ -268,14 +268,14 @@ async function chart() {
 
 // The values of axes, or the cell, that a point of the chart stands for.
 function standsFor(point) {
-  if (point.customdata) return { cell: point.customdata };
-  const { wanted, panels, places } = figure, kind = wanted.get("kind"), cell = {};
+  const { wanted, panels, places, rows } = figure, kind = wanted.get("kind"), cell = {};
+  if (kind === "pareto" && point.customdata) return { cell: point.customdata };
   if (wanted.get("facet")) {
     cell[wanted.get("facet")] = panels[Number((point.data.xaxis || "x").slice(1) || 1) - 1];
   }
-  const by = kind === "heat" ? point.y : point.data.name;
+  const by = kind === "heat" ? rows[point.pointIndex[0]] : point.data.name;
   if (wanted.get("by") && by) cell[wanted.get("by")] = String(by);
-  if (kind !== "cdf") cell[wanted.get("x")] = String(kind !== "heat" && places.length ? places[Math.round(point.x)] : point.x);
+  if (kind !== "cdf") cell[wanted.get("x")] = kind === "heat" ? places[point.pointIndex[1]] : String(point.customdata ?? places[Math.round(point.x)]);
   for (const [name, value] of wanted) if (name.startsWith("is.")) cell[name.slice(3)] = value;
   return cell;
 }

@@ -22,7 +22,17 @@ from fullpipe.metrics.titles import title_of
 from fullpipe.plots import style
 from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Heat, Plot, Trace, box_of, cdf
 from fullpipe.statistics.intervals import half_width
+from fullpipe.sweep.chart_axes import (
+    Scale,
+    all_shown,
+    axis_title,
+    metric_title,
+    scale_of,
+    shown,
+    ticks,
+)
 from fullpipe.sweep.query import (
+    axis_columns,
     choices,
     columns_of,
     connected,
@@ -41,6 +51,8 @@ MAX_PANELS, MAX_SERIES = 24, 24
 CELL = "sweep || '/' || cell"
 #: The runs whose figures are not to be trusted, in SQL.
 _UNTRUSTED = "select key from runs_rows where problems <> ''"
+#: Numbers that say which run or flow a row is of.
+_NAMES = ("flow_id", "seed")
 #: Of these metrics less is better, of all others more.
 _LESS = ("delay", "rtt", "ping", "loss", "retransmit", "drops", "queue", "completion")
 
@@ -86,14 +98,17 @@ def make_chart(store: Store, request: Request) -> Grid:
                 title_of(request.y)[1]]  # fmt: skip
     rows = [_divided(row, *divisors) for row in rows]
     places = _ordered([row[2] for row in [*rows, *crossed]])
-    draw = _Drawer(request, x_column, names, places, crossed)
+    draw = _Drawer(request, x_column, names, places, crossed, found.fair)
     panels = []
     for facet in facets:
-        key = "" if request.facet is None else _shown(facet)
+        key = "" if request.facet is None else shown(facet)
         panels.append(draw.panel(facet, key, [row for row in rows if row[0] == facet]))
     title = title_of(request.y)[0].partition(" (")[0]
-    title += f" by {_axis_title(request.by)}" if request.by else ""
-    note = "".join(f"; only flows whose {name} is the cell's" for name in own)
+    title += f" by {axis_title(request.by)}" if request.by else ""
+    note = f"; averaged over {', '.join(found.averaged)}" if found.averaged else ""
+    if request.kind == "heat" and found.fair is not None:
+        note += f"; white: the fair share, {found.fair:.3g}"
+    note += "".join(f"; only flows whose {name} is the cell's" for name in own)
     return Grid(title, panels, draw.note() + note + _left_out(found, request.kind))
 
 
@@ -107,49 +122,70 @@ class _Drawer:
         names: list[Any],
         places: list[Any],
         crossed: Sequence[Any],
+        fair: float | None,
     ) -> None:
         self.request = request
         is_metric = request.kind in ("cdf", "pareto")
-        self.x_title = _title(x_column) if is_metric else _axis_title(x_column)
+        self.x_title = metric_title(x_column) if is_metric else axis_title(x_column)
+        self.fair = fair
         self.names = names
         self.places = places
         self.crossed = crossed
         self.counts: list[int] = []
         is_number = all(isinstance(place, int | float) for place in places)
-        self.is_numeric = request.kind == "line" and is_number
+        self.scale: Scale | None = None
+        if request.kind == "line" and is_number:
+            self.scale = scale_of(x_column, places)
+            self.x_title = self.scale.title
 
     def panel(self, value: Any, key: str, rows: list[Any]) -> Plot:
         """The plot of these rows, which have this value of the facets' axis, shown as `key`."""
         facet = self.request.facet
-        title = "" if facet is None else f"{_axis_title(facet)} {key}"
+        title = "" if facet is None else f"{axis_title(facet)} {key}"
         if self.request.kind == "heat":
             return self._heat(value, key, title, rows)
-        y_title = "Share of runs" if self.request.kind == "cdf" else _title(self.request.y)
-        ticks = tuple((float(i), _shown(place)) for i, place in enumerate(self.places))
-        is_placed = self.request.kind == "box" or (
-            self.request.kind == "line" and not self.is_numeric
-        )
+        y_title = "Share of runs" if self.request.kind == "cdf" else metric_title(self.request.y)
         traces: list[Trace] = []
         boxes: list[Box] = []
         for index, name in enumerate(self.names):
             mine = [row for row in rows if row[1] == name]
             if not mine:
                 continue
-            label = "" if self.request.by is None else _shown(name)
+            label = "" if self.request.by is None else shown(name)
             colour = self._colour(label, index)
             if self.request.kind == "box":
                 boxes += self._boxes(label, colour, mine, index)
+            elif self.request.kind == "line":
+                traces.append(self._line(label, colour, mine, index))
             else:
-                traces.append({"cdf": self._cdf, "pareto": self._points, "line": self._line}[
-                    self.request.kind
-                ](label, colour, mine))  # fmt: skip
+                draw = self._cdf if self.request.kind == "cdf" else self._points
+                traces.append(draw(label, colour, mine))
         if self.request.kind == "pareto":
             traces.append(self._front(rows))
-        decades = self.is_numeric and _spans_decades(self.places)
+        if self.fair is not None and self.request.kind == "line" and traces:
+            traces.append(self._fair_line(self.fair))
+        is_log = self.scale is not None and self.scale.is_log
         return Plot(
-            key, title, self.x_title, y_title, traces, boxes=boxes,
-            x_ticks=ticks if is_placed else (), log_x=10 if decades else 0, zero=False,
+            key, title, self.x_title, y_title, traces, boxes=boxes, x_ticks=self._ticks(),
+            log_x=10 if is_log else 0, zero=False,
         )  # fmt: skip
+
+    def _ticks(self) -> tuple[tuple[float, str], ...]:
+        if self.scale is not None:
+            low, high = (end / self.scale.divisor for end in (min(self.places), max(self.places)))
+            return ticks(low, high, self.scale.is_log)
+        if self.request.kind in ("box", "line"):
+            return tuple((float(at), text) for at, text in enumerate(all_shown(self.places)))
+        return ()
+
+    def _fair_line(self, fair: float) -> Trace:
+        """A line across the panel at the fair share."""
+        ends = (0, len(self.places) - 1) if self.scale is None else (
+            min(self.places) / self.scale.divisor, max(self.places) / self.scale.divisor
+        )  # fmt: skip
+        x = np.array(ends, dtype=np.float64)
+        return Trace("fair share", style.REFERENCE, x, np.full(2, fair), "dash", 1.0,
+                     is_reference=True)  # fmt: skip
 
     def _colour(self, name: str, index: int) -> str:
         """A congestion control's own colour where lines stand for congestion controls."""
@@ -185,9 +221,12 @@ class _Drawer:
                 if found:
                     values[line, column] = float(np.mean(found))
                     self.counts.append(len(found))
-        heat = Heat(values, tuple(map(_shown, self.places)), tuple(map(_shown, self.names)),
-                    _title(self.request.y), self._crossed(facet, values))  # fmt: skip
-        by = _axis_title(self.request.by or "")
+        heat = Heat(
+            values, tuple(all_shown(self.places)), tuple(all_shown(self.names)),
+            metric_title(self.request.y), self._crossed(facet, values), self.fair,
+            tuple(map(str, self.places)), tuple(map(str, self.names)),
+        )  # fmt: skip
+        by = axis_title(self.request.by or "")
         return Plot(key, title, self.x_title, by, heat=heat, zero=False)
 
     def _crossed(self, facet: Any, values: Floats) -> tuple[tuple[int, int], ...]:
@@ -198,18 +237,22 @@ class _Drawer:
         }  # fmt: skip
         return tuple(sorted(place for place in places if np.isnan(values[place])))
 
-    def _line(self, name: str, colour: str, rows: list[Any]) -> Trace:
-        x, mean, half = [], [], []
+    def _line(self, name: str, colour: str, rows: list[Any], index: int) -> Trace:
+        """Means with intervals: joined along numbers; side by side at values without an order."""
+        x, mean, half, keys = [], [], [], []
         for position, place in enumerate(self.places):
             values = _values(rows, place)
             if values.size:
-                x.append(float(place) if self.is_numeric else float(position))
+                aside = (index - (len(self.names) - 1) / 2) * 0.5 / len(self.names)
+                x.append(float(place) / self.scale.divisor if self.scale else position + aside)
                 mean.append(float(values.mean()))
                 half.append(half_width(values) if values.size > 1 else 0.0)
+                keys.append(str(place))
                 self.counts.append(values.size)
         y, spread = np.array(mean), np.array(half)
-        return Trace(name, colour, np.array(x), y, width=2.0, mark="dot", joined=True,
-                     band=(y - spread, y + spread))  # fmt: skip
+        return Trace(name, colour, np.array(x), y, width=2.0, mark="dot",
+                     joined=self.scale is not None, band=(y - spread, y + spread),
+                     keys=tuple(keys))  # fmt: skip
 
     def _boxes(self, name: str, colour: str, rows: list[Any], index: int) -> list[Box]:
         width = 0.8 / len(self.names)
@@ -317,13 +360,17 @@ class _Names:
 class _Rows:
     """`rows`: (facet, by, x, run, y) of every run that has a value. `x`: what that axis shows.
     `own`: the axes of which only flows with their value count (`_Names.own`). `crossed`: (facet,
-    by, x) of runs that are left out since they are not to be trusted, and their `problems`."""
+    by, x) of runs that are left out since they are not to be trusted, and their `problems`.
+    `averaged`: axes that are not shown, with how many values of each a point stands for. `fair`:
+    of shares, what each flow would have if all had the same; None where runs differ in it."""
 
     rows: list[tuple[Any, Any, Any, str, float]]
     x: str
     own: list[str]
     crossed: list[tuple[Any, Any, Any]]
     problems: list[str]
+    averaged: list[str]
+    fair: float | None
 
 
 def _left_out(found: _Rows, kind: str) -> str:
@@ -340,14 +387,14 @@ def _rows(store: Store, request: Request) -> _Rows:
 
     def read(connection: duckdb.DuckDBPyConnection) -> _Rows:
         try:
-            return _read(connection, request)
+            return _read(store, connection, request)
         except duckdb.Error as error:
             raise UserError(f"plot: {reason(error, connection)}") from None
 
     return connected(store, read, sweep=request.sweep)
 
 
-def _read(connection: duckdb.DuckDBPyConnection, request: Request) -> _Rows:
+def _read(store: Store, connection: duckdb.DuckDBPyConnection, request: Request) -> _Rows:
     view = view_of(request.y, request.kind == "pareto")
     names = _Names(view, columns_of(connection, view))
     y = quoted(metric_column(request.y, view, names.columns))
@@ -389,13 +436,58 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request) -> _Rows:
     return _Rows(
         rows, shown.removeprefix("axis_"), list(names.own),
         [(row[0], row[1], row[2]) for row in bad], [row[3] for row in bad],
+        _averaged(store, connection, request, names) if request.kind != "pareto" else [],
+        _fair_share(connection, request, names),
     )  # fmt: skip
+
+
+def _averaged(
+    store: Store, connection: duckdb.DuckDBPyConnection, request: Request, names: _Names
+) -> list[str]:
+    """The axes that are not shown and vary among the rows of a point: `buffer (3 values)`."""
+    view = names.view
+    given = (request.x, request.by, request.facet)
+    shown_names = {name.removeprefix("axis_") for name in given if name}
+    hidden = []
+    columns = [name for rows in store.sweeps().values() for name in axis_columns(rows.column_names)]
+    for axis in dict.fromkeys(map(_bare, columns)):
+        column = f"axis_{axis}" if f"axis_{axis}" in names.columns else axis
+        if axis not in shown_names and column in names.columns:
+            hidden.append((axis, column))
+    if not hidden:
+        return []
+    counts = ", ".join(f"count(distinct {quoted(column)})" for _, column in hidden)
+    found = select(connection, f"select {counts} from {view} {names.where(request.where)}")
+    (row,) = found.fetchall()
+    return [f"{axis} ({count} values)" for (axis, _), count in zip(hidden, row, strict=True)
+            if count > 1]  # fmt: skip
+
+
+def _bare(column: str) -> str:
+    """An axis without the unit of the column that has its numbers."""
+    head, _, unit = column.rpartition("_")
+    return head if head and unit in COLUMN_UNITS.values() else column
+
+
+def _fair_share(
+    connection: duckdb.DuckDBPyConnection, request: Request, names: _Names
+) -> float | None:
+    if request.y != "share":
+        return None
+    found = select(
+        connection,
+        "select distinct flows from (select key, count(*) as flows from flows_rows group by key) "
+        f"join {names.view} using (key) {names.where(request.where)} limit 2",
+    ).fetchall()
+    return 1 / found[0][0] if len(found) == 1 and found[0][0] > 1 else None
 
 
 def view_of(metric: str, of_runs: bool = False) -> str:
     """The view that has a metric: of flows before that of runs, unless runs are what is shown."""
     numbers = {
-        view: [field.name for field in schema if _is_number(field.type)]
+        view: [
+            field.name for field in schema if _is_number(field.type) and field.name not in _NAMES
+        ]
         for view, schema in SCHEMAS.items()
     }
     for view in ("runs", "path", "flows") if of_runs else ("flows", "path", "runs"):
@@ -433,36 +525,8 @@ def _ordered(values: Sequence[Any]) -> list[Any]:
     return sorted(found, key=lambda value: sizes[value].value)  # type: ignore[union-attr]
 
 
-def _spans_decades(values: Sequence[Any]) -> bool:
-    numbers = [float(value) for value in values]
-    return len(numbers) > 2 and min(numbers) > 0 and max(numbers) / min(numbers) >= 20
-
-
-_AXES = {
-    "cc": "congestion control", "loss": "random loss", "rate": "bottleneck rate", "rtt": "base RTT",
-}  # fmt: skip
-
-
-def _axis_title(name: str) -> str:
-    """An axis as people call it, with its unit in brackets."""
-    units = {"bps": "bit/s", "s": "s", "bdp": "BDP", "packets": "packets", "bits": "bit"}
-    head, _, unit = name.rpartition("_")
-    axis, shown = (head, f" ({units[unit]})") if head and unit in units else (name, "")
-    return _AXES.get(axis, axis.replace("_", " ")) + shown
-
-
-def _title(name: str) -> str:
-    """A metric or an axis with its unit in brackets."""
-    title, _ = title_of(name)
-    return title if title != name.replace("_", " ") else _axis_title(name)
-
-
 def _divided(
     row: tuple[Any, Any, Any, str, float], x: float, y: float
 ) -> tuple[Any, Any, Any, str, float]:
     facet, by, place, unit, value = row
     return facet, by, place / x if x != 1.0 else place, unit, value / y
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
