@@ -99,7 +99,9 @@ def figure_of(plot: Plot | Grid, alarm: str = "", look: Look = _DEFAULT) -> Figu
     """A figure that belongs to no window, with its legend. `alarm` is written above it in red."""
     plot = dressed(plot, look)
     if isinstance(plot, Grid):
-        return _grid(plot, look)
+        grid = _grid(plot, look)
+        _alarm(grid, alarm[:150])
+        return grid
     rows = len(plot.rows) or (0 if plot.upright else len(plot.boxes))
     height = max(1.2 + 0.3 * rows if rows else 2.8, 1.8)
     width = look.width_in or _WIDTH_IN
@@ -286,6 +288,8 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
         _draw(axes, panel, grid.heat_range)
         letters = max(8, int(0.8 * width / columns * 72 / (_CHARACTER * look.font_pt)))
         axes.set_title(_plain(textwrap.fill(panel.title, letters)), fontsize=look.font_pt)
+        if panel.zero and not (grid.share_y or panel.log_y or panel.rows or panel.heat):
+            axes.set_ylim(bottom=0)
     for unused in every.flat[len(grid.panels) :]:
         unused.set_visible(False)
     for inner in every[:, 1:].flat:

@@ -153,7 +153,8 @@ class Grid:
     @property
     def columns(self) -> int:
         """How many panels are side by side: four make a square."""
-        return 2 if len(self.panels) == 4 else min(len(self.panels), self.most_columns)
+        wanted = 2 if len(self.panels) == 4 else len(self.panels)
+        return min(wanted, self.most_columns)
 
     @property
     def heat_range(self) -> tuple[float, float] | None:
@@ -228,6 +229,15 @@ def _kept(y: Floats, most: int) -> npt.NDArray[np.int64]:
         if known.size:
             keep |= {int(known[y[known].argmin()]), int(known[y[known].argmax()])}
     return np.array(sorted(keep))
+
+
+def ellipse(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The outline of one standard deviation of the normal distribution of these points."""
+    values, vectors = np.linalg.eigh(np.cov(x, y))
+    turn = np.linspace(0, 2 * np.pi, 65)
+    axes = np.sqrt(np.maximum(values, 0.0))[:, None] * np.array([np.cos(turn), np.sin(turn)])
+    around = vectors @ axes
+    return x.mean() + around[0], y.mean() + around[1]
 
 
 def cdf(values: Floats) -> tuple[Floats, Floats]:

@@ -294,6 +294,7 @@ def _drawn(trace: Trace) -> dict[str, Any]:
         "type": "scatter", "x": _numbers(trace.x), "y": _numbers(trace.y),
         "name": _plain(trace.name), "opacity": trace.opacity, **drawn,
         **({"legendgroup": _plain(trace.name)} if trace.band is not None else {}),
+        **({} if trace.name else {"showlegend": False, "hoverinfo": "skip"}),
         **({"customdata": list(trace.keys)} if trace.keys else {}),
         **({"meta": trace.run} if trace.run >= 0 else {}),
     }  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from fullpipe.metrics.view import Floats
 from fullpipe.plots import style
 from fullpipe.plots.model import BOX_QUANTILES, Box, Plot, Trace, box_of, cdf
+from fullpipe.report.completions import completion_cdfs
 from fullpipe.report.pages import page_cdfs
 from fullpipe.report.runs import Group, Run
 from fullpipe.report.traffic import traffic_cdfs
@@ -52,7 +53,7 @@ def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
             lines.traces, note="one value for each flow of each run, after the warm-up",
         )
     )  # fmt: skip
-    plots += traffic_cdfs(groups) + page_cdfs(groups)
+    plots += completion_cdfs(groups) + traffic_cdfs(groups) + page_cdfs(groups)
     return [plot for plot in plots if not plot.empty]
 
 

@@ -9,11 +9,14 @@ from pathlib import Path
 from fullpipe.base.errors import UserError
 from fullpipe.plots.look import Look, unknown_labels
 from fullpipe.plots.matplotlib_renderer import write
+from fullpipe.plots.model import Grid, Plot
 from fullpipe.recording.recording import Recording
+from fullpipe.report.combined import combined
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.overlay import overlaid
 from fullpipe.report.predictions import compare, together
 from fullpipe.report.runs import Group, grouped, read_run
+from fullpipe.report.tradeoff import tradeoff
 
 _DEFAULT = Look()
 
@@ -34,7 +37,14 @@ def write_figures(
     prefix = f"{_name(groups[0])}_" if len(groups) == 1 else ""
     compared = [(group.label, found) for group in groups if (found := compare(group))]
     predicted = [together(compared)] if compared else []
-    drawn = [(f"{prefix}{plot.key}", plot) for plot in [*overlaid(groups), *predicted]]
+    over_time = overlaid(groups)
+    panels = combined(over_time)
+    drawn: list[tuple[str, Plot | Grid]] = [
+        (f"{prefix}{plot.key}", plot) for plot in [*over_time, *predicted]
+    ]
+    drawn += [(f"{prefix}combined", panels)] if panels else []
+    against = tradeoff(groups)
+    drawn += [(against.key, against)] if not against.empty else []
     drawn += [(plot.key, plot) for plot in [*cdf_plots(groups), *box_plots(groups)]]
     if unknown := unknown_labels([plot for _, plot in drawn], look):
         raise UserError(f"--label {unknown[0]}: nothing in the figures has this name")

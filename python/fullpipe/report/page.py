@@ -27,6 +27,7 @@ from fullpipe.report.predictions import compare as compare_predictions
 from fullpipe.report.predictions import together
 from fullpipe.report.runs import Group, grouped, read_run
 from fullpipe.report.templates import template
+from fullpipe.report.tradeoff import tradeoff
 
 #: Groups whose course over time is drawn; all are in the tables and distributions.
 MAX_GROUPS_OVER_TIME = 8
@@ -100,6 +101,7 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
     distributions = cdf_plots(groups) + (box_plots(groups) if len(runs) > 1 else [])
     draw = _static if plotly is None else _interactive
     over_time = groups[:MAX_GROUPS_OVER_TIME]
+    against = tradeoff(groups)
     plots = within([*overlaid(over_time), *distributions], MAX_POINTS_OF_PAGE)
     courses = plots[: len(plots) - len(distributions)]
     distributions = plots[len(courses) :]
@@ -121,6 +123,7 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
         bootstrap_seed=BOOTSTRAP_SEED,
         predictions=_predictions(groups, draw),
         distributions=[draw(plot, f"all-{plot.key}", alarm) for plot in distributions],
+        tradeoff=None if against.empty else draw(against, "tradeoff", alarm),
         course=_course(over_time, courses, draw),
         is_split=plotly is not None and any(plot.runs for plot in courses),
         hidden=len(groups) - len(over_time),
