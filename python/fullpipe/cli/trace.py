@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
-from fullpipe.cli.options import parsed
+from fullpipe.cli.options import DEFAULT_LOOK, LookOptions, parsed, with_groups
 from fullpipe.cli.output import console, fail, message, text_table
 from fullpipe.scenario.link_trace_generators import Kind, Shape
 from fullpipe.scenario.link_trace_generators import generate as make_trace
+
+if TYPE_CHECKING:
+    from fullpipe.plots.look import Look
+    from fullpipe.plots.model import Grid
+
+#: How the files end that a chart can be written to.
+_DRAWN = (".pdf", ".svg", ".png", ".html")
 
 app = typer.Typer(
     help="Makes and checks traces of links; shows traces of calls.",
@@ -78,6 +86,34 @@ def show(
     print(f"{count} opportunities in {period_ms / 1000:g} s, then it repeats")
     print(f"mean {units.format_rate(mean)} on the wire; rates over one second each:")
     print(f"lowest {units.format_rate(rates[0])}, highest {units.format_rate(rates[-1])}")
+
+
+@app.command()
+@with_groups
+def sequence(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Capture, pcap or pcapng.")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="FILE.pdf, .svg, .png or .html.")
+    ] = Path("sequence.png"),
+    connection: Annotated[
+        int, typer.Option(min=1, help="Which TCP connection, in the order of the capture.")
+    ] = 1,
+    start: Annotated[str, typer.Option("--from", help="Draw from this time on.")] = "0s",
+    end: Annotated[str | None, typer.Option("--to", help="Draw until this time.")] = None,
+    looks: LookOptions = DEFAULT_LOOK,
+) -> None:
+    """Draws the time-sequence graph of a connection in a capture, as tcptrace does.
+
+    What was sent and sent again, acknowledged and SACKed, and the receiver's window. Best of a
+    capture that was taken at the sender."""
+    from fullpipe.plots.model import Grid
+    from fullpipe.report.time_sequence import time_sequence
+
+    if out.suffix not in _DRAWN:
+        raise UserError(f"--out {out}: must end in {', '.join(_DRAWN[:-1])} or {_DRAWN[-1]}")
+    start_s = parsed("--from", units.parse_time, start) / 1e9
+    end_s = math.inf if end is None else parsed("--to", units.parse_time, end) / 1e9
+    _write(Grid("", [time_sequence(file, connection, start_s, end_s)]), out, looks.look())
 
 
 _CallTrace = Annotated[
@@ -150,20 +186,25 @@ def diff(
 
 def _draw(file: Path, columns: list[str], to: Path | None) -> None:
     from fullpipe.kernel.calls import read_calls
+    from fullpipe.plots.look import Look
     from fullpipe.report.calls import calls_chart
 
-    if to is None or to.suffix not in (".svg", ".pdf", ".png", ".html"):
+    if to is None or to.suffix not in _DRAWN:
         raise UserError(f"--plot needs --to FILE.svg, .pdf, .png or .html; {to or 'no --to'} given")
     if not columns:
         raise UserError("--plot: names no column; write COLUMN,COLUMN")
     names = list(dict.fromkeys(["t_us", "cc", "connection", *columns]))
-    chart = calls_chart(read_calls(file, names), columns)
-    if to.suffix == ".html":
+    _write(calls_chart(read_calls(file, names), columns), to, Look())
+
+
+def _write(chart: Grid, out: Path, look: Look) -> None:
+    """The chart as a page or a figure, as the file's name ends."""
+    if out.suffix == ".html":
         from fullpipe.plots.plotly_renderer import write_page
 
-        write_page(chart, to)
+        write_page(chart, out)
     else:
         from fullpipe.plots.matplotlib_renderer import write_file
 
-        write_file(chart, to)
-    message(f"wrote {to}")
+        write_file(chart if chart.title or len(chart.panels) > 1 else chart.panels[0], out, look)
+    message(f"wrote {out}")
