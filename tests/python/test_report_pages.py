@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 import tomli_w
 
@@ -157,5 +157,6 @@ def test_plotlys_own_classes_know_every_key_and_value_of_a_figure(
         assert checked.layout.height == figure_of(plot)["layout"]["height"]
         written = [one["y"] for one in figure_of(plot)["data"] if "opacity" in one]
         assert written == [
-            go.Figure(go.Scatter(y=trace.y.astype(np.float32))).to_dict()["data"][0]["y"] for trace in plot.traces
+            go.Figure(go.Scatter(y=trace.y.astype(np.float32))).to_dict()["data"][0]["y"]
+            for trace in plot.traces
         ]
