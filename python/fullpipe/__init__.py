@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from fullpipe._native import Ack, Conn, Ctl, Event, Info
-    from fullpipe.api.calls import load, predict, run, run_sweep
+    from fullpipe.api.calls import load, open_store, predict, run, run_sweep
     from fullpipe.api.recordings import Drawing, Recordings
     from fullpipe.api.stores import SweepResults
     from fullpipe.base.errors import RunError, UserError
@@ -56,6 +56,7 @@ __all__ = [
     "Variable",
     "__version__",
     "load",
+    "open_store",
     "predict",
     "run",
     "run_sweep",
@@ -64,7 +65,7 @@ __all__ = [
 #: Module -> the public names that it has, loaded at their first use (PEP 562).
 _LAZY = {
     "_native": ["Ack", "Conn", "Ctl", "Event", "Info"],
-    "api.calls": ["load", "predict", "run", "run_sweep"],
+    "api.calls": ["load", "open_store", "predict", "run", "run_sweep"],
     "api.recordings": ["Drawing", "Recordings"],
     "api.stores": ["SweepResults"],
     "base.errors": ["RunError", "UserError"],

@@ -237,6 +237,11 @@ def test_a_sweep_fills_a_store_and_answers(tmp_path: Path) -> None:
     (row,) = swept.query("select count(*) as n from flows where flow_cc = 'reno'").to_pylist()
     assert row["n"] == 4
     assert swept.polars("path").height == 8
+    again = fullpipe.open_store(tmp_path / "store")
+    (asked_again,) = again.pandas("select count(*) as n from runs").to_dict("records")
+    assert asked_again == {"n": 8} and again.polars("select 1 as a").height == 1
+    with pytest.raises(UserError, match="no store"):
+        fullpipe.open_store(tmp_path / "nothing")
     assert "<svg" in swept.plot("goodput_bps", x="rtt", by="cc")._repr_svg_()
     assert "<table" in swept._repr_html_()
     with pytest.raises(UserError, match="views are"):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fullpipe
 from flent_documents import (
     DELAY_S,
     LENGTH_S,
@@ -32,6 +33,8 @@ from fullpipe.flent import (
 )
 from fullpipe.metrics import View, goodput_bps, summarise
 from fullpipe.recording.recording import Recording
+from fullpipe.report.headline import headline
+from fullpipe.report.runs import grouped, read_run
 
 SAMPLES = {
     # file: flows up, sum of netperf's means up (Mbit/s), what ran in the uploads
@@ -384,3 +387,25 @@ def test_a_file_of_another_tool_is_named(tmp_path: Path, document: Any, kind: st
     path.write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(FlentError, match=kind):
         read_flent(path)
+
+
+def test_an_imported_file_has_metrics_and_a_report_without_a_seed(tmp_path: Path) -> None:
+    document = measured_document("wired_16up_bbr3")
+    recording = imported(tmp_path, document)
+    found = fullpipe.load(recording.path)
+    rates = [flow["goodput_bps"] for flow in summarise(recording)["flows"]]
+    assert found.metrics().column("goodput_bps").to_pylist() == pytest.approx(rates)
+    assert found.metrics("path").num_rows == found.metrics("runs").num_rows == 1
+    page = found.report(tmp_path / "r.html", light=True).read_text("utf-8")
+    assert "seed None" not in page and "<td>None</td>" not in page
+
+
+def test_a_bar_of_shares_gives_each_direction_the_room_of_its_goodput(tmp_path: Path) -> None:
+    run = read_run(imported(tmp_path, measured_document("rrul_bbr3")))
+    (group,) = grouped([run])
+    room: dict[bool, float] = {}
+    for share in headline(group).shares:
+        room[share.is_down] = room.get(share.is_down, 0.0) + share.weight
+    assert room[False] == pytest.approx(274.03, abs=1)
+    down = [flow["goodput_bps"] for flow in run.summary["flows"] if flow["direction"] == "down"]
+    assert room[True] == pytest.approx(sum(down) / 1e6)

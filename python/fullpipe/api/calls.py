@@ -119,6 +119,16 @@ def run_sweep(
     return SweepResults(store.folder, outcome.sweep)
 
 
+def open_store(folder: str | Path, sweep: str | None = None) -> SweepResults:
+    """The store of sweeps in a folder, as the command line or `run_sweep` left it. Nothing is run.
+    `sweep`: which one of the store, by name or id, or "all"; by default the newest.
+
+    Raises UserError if the folder is no store or has no such sweep."""
+    from fullpipe.api.stores import SweepResults
+
+    return SweepResults(folder, sweep)
+
+
 def predict(
     scenario: Mapping[str, Any] | str | Path, *, changes: Iterable[str] = ()
 ) -> list[Prediction]:

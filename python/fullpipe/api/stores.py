@@ -46,6 +46,10 @@ class SweepResults:
             raise UserError(f"view {view!r}: unknown; known are {', '.join(VIEWS)}")
         return self.query(f"select * from {view} order by all")
 
+    def _asked(self, what: str) -> pa.Table:
+        """A view, or the answer to a question: only that has words."""
+        return self.query(what) if len(what.split()) > 1 else self.table(what)
+
     def query(self, sql: str) -> pa.Table:
         """The answer to one SELECT over the views, as Arrow. Raises UserError with what is
         wrong with it."""
@@ -54,15 +58,15 @@ class SweepResults:
         return ask(self._store, sql, sweep=self.sweep)
 
     def pandas(self, view: str = "flows") -> pd.DataFrame:
-        """`table(view)` for pandas."""
-        frame: pd.DataFrame = self.table(view).to_pandas()
+        """`table(view)`, or `query(view)` where it is a SELECT, for pandas."""
+        frame: pd.DataFrame = self._asked(view).to_pandas()
         return frame
 
     def polars(self, view: str = "flows") -> pl.DataFrame:
-        """`table(view)` for Polars."""
+        """`table(view)`, or `query(view)` where it is a SELECT, for Polars."""
         import polars as pl
 
-        frame = pl.from_arrow(self.table(view))
+        frame = pl.from_arrow(self._asked(view))
         assert isinstance(frame, pl.DataFrame)
         return frame
 

@@ -40,11 +40,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Share:
-    """The share of goodput of the flows of one congestion control, as a bar is drawn."""
+    """The share of goodput of the flows of one congestion control, in its direction where there
+    are two. `weight`: its part of a bar that both directions share; `is_down`: it is drawn pale."""
 
     name: str
     cell: Cell
     colour: str
+    weight: float
+    is_down: bool
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,13 @@ def headline(group: Group) -> Headline:
         if metric in rows
     ]
     shares = [
-        Share(name, cell, style.cc_colour(name.partition(",")[0]))
+        Share(
+            name,
+            cell,
+            style.cc_colour(name.partition(",")[0]),
+            _weight(summaries, name, cell),
+            name.endswith(", down"),
+        )
         for row in compare_shares(summaries)
         for name, cell in row.cells.items()
     ]
@@ -86,6 +95,20 @@ def headline(group: Group) -> Headline:
         group.label, group.count, group.mark, figures, shares, _error(group), settling,
         _limited_by(summaries),
     )  # fmt: skip
+
+
+def _weight(summaries: list[dict[str, Any]], name: str, cell: Cell) -> float:
+    """The goodput of the flows of a share, over all runs; of one direction the share itself."""
+    cc, _, direction = name.partition(", ")
+    if not direction:
+        return cell.mean
+    rates = [
+        flow["goodput_bps"] or 0.0
+        for run in summaries
+        for flow in run["flows"]
+        if (flow["cc"], flow["direction"]) == (cc, direction)
+    ]
+    return sum(rates) / len(summaries) / 1e6
 
 
 def _limited_by(summaries: list[dict[str, Any]]) -> str:

@@ -141,7 +141,14 @@ def recorded(key: str, recording: Recording) -> tuple[Facts, dict[str, pa.Table]
     """A run as `measured` takes it, from its recording."""
     about = recording.metadata
     plan = about["plan"]
-    facts = facts_of(key, plan, plan["seed"], about["engine"], about["warmup_ns"])._replace(
+    if "flows" in plan:
+        facts = facts_of(key, plan, plan["seed"], about["engine"], about["warmup_ns"])
+    else:  # from elsewhere, such as an imported file of Flent
+        flows = recording.table("flows").select(["direction", "flow"]).to_pydict()
+        measured_facts = plan_facts(plan, flows["direction"], about["warmup_ns"])
+        names = tuple(flows["flow"])
+        facts = Facts(key, about.get("seed") or 0, about["engine"], measured_facts, names)
+    facts = facts._replace(
         problems="; ".join(recording.problems), interrupted=bool(about.get("interrupted"))
     )
     return facts, {name: recording.table(name) for name in COLUMNS}
