@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import fullpipe
 from controller_files import RENO
 from external_files import PATH, plan, run
 from fullpipe import CaState, Constant, Controller, EventKind
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_set
-from fullpipe.congestion.userfiles import classes, limits
+from fullpipe.congestion.userfiles import classes, limits, process, protocol, stem
 from fullpipe.engines import engine
 from fullpipe.engines.runner import run_scenario
 from fullpipe.recording.recording import TABLES, Recording
@@ -344,3 +349,52 @@ def test_modules_beside_a_class_belong_to_it(tmp_path: Path) -> None:
     first = found.algorithm
     (tmp_path / "gains.py").write_text("BETA = 0.8\n")
     assert cc_set(f"{path}:Reno").algorithm != first
+
+
+LEAKS = """
+import sys
+import fullpipe
+sys.leak = getattr(sys, "leak", 0) + 1
+fullpipe.Controller.leak = getattr(fullpipe.Controller, "leak", 0) + 1
+
+class Leaks(fullpipe.Controller):
+    def on_ack(self, ack):
+        self.ctl.cwnd = 10 * sys.leak * fullpipe.Controller.leak
+    def on_event(self, event):
+        self.ctl.ssthresh = 10
+"""
+
+
+@pytest.mark.parametrize("can_fork", [True, False])
+def test_every_run_of_a_class_begins_from_a_clean_interpreter(
+    can_fork: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever runs share a process: also where the kernel lets no stem fork workers."""
+    if not can_fork:
+        monkeypatch.setattr(stem.Stem, "fork", lambda *_: None)
+    file = tmp_path / "leaks.py"
+    file.write_text(LEAKS)
+    path = {"rate": "10mbit", "rtt": "20ms", "buffer": "1bdp"}
+    scenario = {
+        "duration": "1s", "warmup": "0s", "path": path, "flow": [{"cc": f"{file}:Leaks"}],
+    }  # fmt: skip
+    for _ in range(2):
+        samples = fullpipe.run(scenario).table("flow_samples")
+        assert pc.max(samples["cwnd_packets"]).as_py() == 10
+
+
+def test_a_worker_that_a_stem_forked_is_a_child_of_this_process(tmp_path: Path) -> None:
+    file = tmp_path / "leaks.py"
+    file.write_text(LEAKS)
+    algorithm = protocol.Algorithm(classes.read(f"{file}:Leaks"), None)
+    worker = protocol.Worker([algorithm], process.Rights([], {}, 1 << 30))
+    forked = worker._process._process
+    assert isinstance(forked, stem.Forked)
+    parent = int(Path(f"/proc/{forked.pid}/stat").read_text().rpartition(")")[2].split()[1])
+    assert parent == os.getpid()
+    assert forked.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        forked.wait(0.0)
+    worker.end()
+    assert forked.returncode == -signal.SIGKILL
+    assert not Path(f"/proc/{forked.pid}").exists()

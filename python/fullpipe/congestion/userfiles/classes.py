@@ -3,7 +3,7 @@ simulator. A class comes from a file, `./mine.py:Mine`, or is passed by a progra
 an engine.
 
 `read` and `hand_over` are for the front end. A class of a file is executed by a worker only
-(pool.py), and reloaded for every run, so that no state outlives one. A class that a program
+(pool.py), a new one for every run, so that no state outlives one. A class that a program
 passes is used as it is, in that program's process.
 """
 

@@ -1,6 +1,8 @@
 """Runs the code of algorithms from files in worker processes without rights.
 
-A worker serves one set of algorithms, and is used again for it.
+A worker serves one set of algorithms, and is used again for it. With a class of Python each job has
+a worker of its own: what its code leaves in the interpreter must not reach the next run, or results
+would depend on which runs share a process.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fullpipe.base.cache import user_cache
+from fullpipe.congestion.userfiles import stem
 from fullpipe.congestion.userfiles.limits import memory_bytes
 from fullpipe.congestion.userfiles.process import Rights
 from fullpipe.congestion.userfiles.protocol import Algorithm, Answer, Bounds, Listener, Worker
@@ -40,7 +43,8 @@ def ask(
         tuple(sorted((each.source.id, str(each.shared_object or "")) for each in algorithms)),
         tuple(read), memory_bytes(), str(user_cache()), threading.get_native_id(),
     )  # fmt: skip
-    worker = None if files else _take(key)
+    is_used_again = not files and not any(each.source.is_class for each in algorithms)
+    worker = _take(key) if is_used_again else None
     if worker is None:
         folders = [str(folder_of(each.source.id)) for each in algorithms]
         worker = Worker(algorithms, Rights([*folders, *read], files or {}, key.memory_bytes))
@@ -48,7 +52,7 @@ def ask(
     try:
         return worker.do(job, arguments, blobs, listener or Listener(), bounds or Bounds())
     finally:
-        if worker.is_ready and not files:
+        if worker.is_ready and is_used_again:
             _give_back(key, worker)
         else:
             _end(worker)
@@ -95,6 +99,7 @@ def end_all() -> None:
     """Ends all workers, as this process does when it ends."""
     for worker in [*_all]:
         _end(worker)
+    stem.end_all()
 
 
 def _forget() -> None:

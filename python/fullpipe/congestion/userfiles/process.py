@@ -14,12 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError
 from fullpipe.base.machine import needs_linux
 from fullpipe.base.printable import printable
 from fullpipe.congestion.userfiles import toolchain
+from fullpipe.congestion.userfiles.stem import Forked, stem
 
 #: Time for a worker to say where it is, after which it is killed.
 _LAST_WORDS_S = 1.0
@@ -52,10 +54,12 @@ class Rights:
 
 
 class Process:
-    """A process that has loaded algorithms (identity -> shared object; None: a class)."""
+    """A process that has loaded algorithms (identity -> shared object; None: a class). With a class
+    it is the fork of a stem (stem.py)."""
 
     def __init__(self, algorithms: Mapping[str, str | None], rights: Rights) -> None:
         needs_linux(toolchain.CONFINED)
+        self._process: subprocess.Popen[bytes] | Forked
         self._is_printing = True
         self._words_left = _MAX_WORDS
         self._words = ""
@@ -73,14 +77,16 @@ class Process:
             "files": dict(rights.files), "algorithms": dict(algorithms),
         }  # fmt: skip
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        script = Path(__file__).with_name("worker.py")
+        environment["XDG_CACHE_HOME"] = str(user_cache().parent)
+        descriptors = (commands, answers, reports, *rights.files.values())
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-u", str(script), json.dumps(setup)],
-                stdin=subprocess.DEVNULL, stdout=printed, stderr=printed,
-                pass_fds=(commands, answers, reports, *rights.files.values()), process_group=0,
-                env={**environment, "XDG_CACHE_HOME": str(user_cache().parent)},
-            )  # fmt: skip
+            forked = None
+            if None in algorithms.values():
+                grown = stem(_import_path(), environment)
+                forked = grown and grown.fork(
+                    {**setup, "environment": environment}, descriptors, printed
+                )
+            self._process = forked or _started(setup, descriptors, printed, environment)
         except OSError as error:
             self._close()
             raise RunError(f"{sys.executable}: cannot be started: {error.strerror}") from None
@@ -198,6 +204,20 @@ class Process:
         for descriptor in (self._commands, self._answers, self._reports, self._printed):
             with suppress(OSError):
                 os.close(descriptor)
+
+
+def _started(
+    setup: Mapping[str, Any],
+    descriptors: Sequence[int],
+    printed: int,
+    environment: Mapping[str, str],
+) -> subprocess.Popen[bytes]:
+    script = Path(__file__).with_name("worker.py")
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-u", str(script), json.dumps(setup)],
+        stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, pass_fds=descriptors,
+        process_group=0, env=dict(environment),
+    )  # fmt: skip
 
 
 @dataclass

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 HEAD = struct.Struct("<IQ")
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_CLONE_PARENT = 0x8000  # linux/sched.h
+#: The number of clone(2) by machine (asm/unistd.h), where its first argument is the flags.
+_SYS_CLONE = {"x86_64": 56, "aarch64": 220, "riscv64": 220}
+#: Descriptors of a message to the stem, and bytes of its answer.
+_MOST_DESCRIPTORS, _PID_BYTES = 16, 8
 #: Most characters of a failure's words that are sent.
 _MAX_WORDS = 10_000
 
@@ -217,5 +222,72 @@ def main(setup: dict[str, Any]) -> None:
     worker.work()
 
 
+def received(descriptors: Sequence[int]) -> dict[str, Any]:
+    """The set-up of a forked worker, with its descriptors as they are here. It takes its outputs,
+    environment and process group."""
+    content, printed, commands, answers, reports, *files = descriptors
+    with os.fdopen(content, "rb") as text:
+        setup: dict[str, Any] = json.load(text)
+    for output in (1, 2):
+        os.dup2(printed, output)
+    os.close(printed)
+    os.setpgid(0, 0)
+    os.environ.clear()
+    os.environ.update(setup.pop("environment"))
+    setup |= {"commands": commands, "answers": answers, "reports": reports}
+    setup["files"] = dict(zip(setup["files"], files, strict=True))
+    sys.argv[1:] = [json.dumps(setup)]
+    return setup
+
+
+def forked_for_parent() -> int:
+    """As fork(2), but the child is one of this process's parent; -1 where the kernel refuses."""
+    import ctypes
+    import platform
+    import signal
+
+    number = _SYS_CLONE.get(platform.machine())
+    if number is None:
+        return -1
+    python = ctypes.pythonapi
+    call = ctypes.PyDLL(None).syscall
+    call.restype = ctypes.c_long
+    flags = _CLONE_PARENT | signal.SIGCHLD
+    python.PyOS_BeforeFork()
+    pid: int = call(*map(ctypes.c_long, (number, flags, 0, 0, 0, 0)))
+    if pid == 0:
+        python.PyOS_AfterFork_Child()
+    else:
+        python.PyOS_AfterFork_Parent()
+    return pid
+
+
+def grow(setup: dict[str, Any]) -> None:
+    """The stem (stem.py): forks a worker for each message, until there are none."""
+    import socket
+
+    sys.path[:] = setup["path"]
+    from fullpipe import _native  # noqa: F401  workers find it loaded
+    from fullpipe.congestion.userfiles import classes  # noqa: F401
+
+    _end_with(setup["parent"])
+    asked = socket.socket(fileno=setup["stem"])
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(asked, 1, _MOST_DESCRIPTORS)
+        if not data:
+            return
+        pid = forked_for_parent()
+        if pid == 0:
+            asked.close()
+            main(received(descriptors))
+        for descriptor in descriptors:
+            os.close(descriptor)
+        asked.sendall(pid.to_bytes(_PID_BYTES, "little", signed=True))
+
+
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    given = json.loads(sys.argv[1])
+    if "stem" in given:
+        grow(given)
+    else:
+        main(given)
