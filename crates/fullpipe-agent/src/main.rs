@@ -13,6 +13,7 @@ mod clock;
 mod cmd_kernel;
 mod cmd_watch;
 mod congestion;
+mod differential;
 mod health;
 mod kernel_cc;
 mod kernel_log;

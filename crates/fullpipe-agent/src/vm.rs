@@ -11,12 +11,14 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 
+use fullpipe_differential::Script;
 use fullpipe_plan::stream::Frame;
 use nix::mount::{mount, MsFlags};
 use nix::sys::reboot::{reboot, RebootMode};
 use serde::Deserialize;
 
 use crate::clock::{now_ns, sleep_until};
+use crate::differential;
 use crate::kernel_cc::{count_episodes, load, Code, Loaded, Wanted};
 use crate::kernel_log::KernelLog;
 use crate::request::Request;
@@ -37,7 +39,11 @@ const TRACE_FRAME_BYTES: usize = 1 << 18;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Job {
-    request: Request,
+    #[serde(default)]
+    request: Option<Request>,
+    /// Or scripts that are played to its TCP.
+    #[serde(default)]
+    scripts: Vec<Script>,
     /// Names of modules without which it cannot be run.
     modules: Vec<String>,
     /// Names and bytes of the files that follow, for the request's folder of objects.
@@ -96,11 +102,15 @@ fn run(shared: Shared, modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), 
     } = shared.open()?;
     let mut files = files.as_ref();
     let job: Job = serde_json::from_slice(&job).map_err(|error| format!("job: {error}"))?;
+    let folder = job
+        .request
+        .as_ref()
+        .map_or("/run", |request| &request.objects);
     for (name, bytes) in &job.objects {
         let (content, rest) = files
             .split_at_checked(*bytes)
             .ok_or("job: its files are not whole")?;
-        let path = format!("{}/{name}", job.request.objects);
+        let path = format!("{folder}/{name}");
         fs::write(&path, content).map_err(|error| format!("{path}: {error}"))?;
         // Some are programs.
         let mode = fs::Permissions::from_mode(0o755);
@@ -116,14 +126,18 @@ fn run(shared: Shared, modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), 
         return Ok(());
     }
     sink.put(&Frame::Fact("modules".into(), modules.loaded.join(" ")));
+    let Some(request) = &job.request else {
+        differential::answer(&job.scripts, &mut sink);
+        return Ok(());
+    };
     let log = KernelLog::from_now();
-    carry_out(&job.request, Processors { idle_ns }, &mut ready, &mut sink);
+    carry_out(request, Processors { idle_ns }, &mut ready, &mut sink);
     if let Some(text) = log.map(KernelLog::text).filter(|text| !text.is_empty()) {
         sink.put(&Frame::Fact("kernel log".into(), text));
     }
     // They end with the machine; to take each out of the kernel first would only cost time.
     std::mem::forget(ready);
-    match &job.request.cc_trace {
+    match &request.cc_trace {
         Some(path) => hand_over(path, &mut sink).map_err(|error| format!("{path}: {error}")),
         None => Ok(()),
     }

@@ -81,6 +81,8 @@ pub enum Frame {
     Traffic(TrafficRow),
     /// A row of `traffic_samples`.
     TrafficSample(TrafficSampleRow),
+    /// What a kernel did as a script of the differential test was played to it, as JSON.
+    Answer(String),
 }
 
 /// Appends one frame to `out`.
@@ -113,6 +115,8 @@ pub struct Received {
     pub progress_ns: u64,
     /// The writer came to its planned end.
     pub complete: bool,
+    /// Answers to scripts of the differential test, as JSON.
+    pub answers: Vec<String>,
     /// The bytes of a trace of calls.
     #[serde(skip)]
     pub trace: Vec<u8>,
@@ -190,6 +194,7 @@ impl Received {
             Frame::Problem(sentence) => self.problems.push(sentence),
             Frame::Failure(sentence) => self.failure = Some(sentence),
             Frame::End => self.complete = true,
+            Frame::Answer(text) => self.answers.push(text),
             Frame::Trace(bytes) => self.trace.extend(bytes),
             Frame::CcAlgorithm {
                 flow_id,

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 mod cc;
 mod controller;
+mod differential;
 mod kernels;
 mod measures;
 mod metrics;
@@ -29,6 +30,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", python_version())?;
     cc::register(module)?;
     controller::register(module)?;
+    differential::register(module)?;
     kernels::register(module)?;
     module.add_class::<measures::PyMeasures>()?;
     metrics::register(module)?;

@@ -17,4 +17,4 @@ pub use handshake::{Client, Established, HandshakePacket, Server};
 pub use packet::{Ack, Block, Burst, Data, EcnFeedback, MAX_BLOCKS};
 pub use receiver::{ReaderStalls, Receiver, ReceiverConfig};
 pub use rules::Rules;
-pub use sender::{Sender, SenderConfig, SenderEvent, Totals};
+pub use sender::{Sender, SenderConfig, SenderEvent, SenderInfo, Totals};

@@ -23,6 +23,7 @@ from fullpipe.cli.choose import choose
 from fullpipe.cli.ci import ci
 from fullpipe.cli.compare import compare
 from fullpipe.cli.conformance import conformance
+from fullpipe.cli.differential import differential
 from fullpipe.cli.doctor import doctor
 from fullpipe.cli.hunt import hunt
 from fullpipe.cli.plot import effects, plot
@@ -65,8 +66,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    run, compare, test, choose, scorecard, ci, conformance, hunt, tune, report, schema, doctor,
-    query, plot, effects, serve, qlog, replay, cache,
+    run, compare, test, choose, scorecard, ci, conformance, differential, hunt, tune, report,
+    schema, doctor, query, plot, effects, serve, qlog, replay, cache,
 ):  # fmt: skip
     app.command()(command)
 for group in (cc, experiment, sweep, model, trace, flent, traffic, kernel, agent):

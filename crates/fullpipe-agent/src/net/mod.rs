@@ -15,6 +15,7 @@ mod topology;
 use fullpipe_plan::Plan;
 
 use groups::Groups;
+pub(crate) use link::{join, know_neighbour, set_gso_max_segments, End, Port};
 pub(crate) use namespace::{Home, Node};
 pub(crate) use topology::{DirectionQueue, LossPlace, Place, Topology};
 

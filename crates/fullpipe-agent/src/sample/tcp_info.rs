@@ -103,13 +103,18 @@ const ESTABLISHED: u8 = 1;
 
 impl TcpInfo {
     pub(crate) fn of(socket: &OwnedFd) -> io::Result<Self> {
+        Ok(Self::with_length(socket)?.0)
+    }
+
+    /// The same, and how many of its bytes this kernel knows.
+    pub(crate) fn with_length(socket: &OwnedFd) -> io::Result<(Self, usize)> {
         let mut info = Self::default();
         // SAFETY: the struct consists of integers only, so any bytes are valid in it.
         let raw = unsafe {
             std::slice::from_raw_parts_mut((&raw mut info).cast::<u8>(), size_of::<Self>())
         };
-        option(socket, libc::TCP_INFO, raw)?;
-        Ok(info)
+        let bytes = option(socket, libc::TCP_INFO, raw)?;
+        Ok((info, bytes))
     }
 
     /// The ECN that an established connection negotiated; only kernels with accurate ECN report it.

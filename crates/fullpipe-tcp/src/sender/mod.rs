@@ -13,6 +13,8 @@ mod deliveries;
 mod ecn;
 mod expiry;
 mod flight;
+mod get_info;
+mod info;
 mod journal;
 mod min_rtt;
 mod nagle;
@@ -58,6 +60,7 @@ use self::timers::{Timers, NEVER_NS};
 use self::write_queue::WriteQueue;
 
 pub use self::config::SenderConfig;
+pub use self::info::SenderInfo;
 pub use self::journal::{SenderEvent, Totals};
 
 /// One connection's sending end.

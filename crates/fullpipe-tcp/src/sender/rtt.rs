@@ -109,6 +109,11 @@ impl Rtt {
         us as u64 * 1000
     }
 
+    /// Doublings of the timeout (icsk_backoff).
+    pub(super) fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
     /// A retransmission timer expired: doubles the timeout.
     pub(super) fn back_off(&mut self) {
         self.backoff += 1;

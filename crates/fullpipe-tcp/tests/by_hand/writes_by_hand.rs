@@ -299,3 +299,33 @@ fn a_loss_probe_sends_the_short_packet_that_waits() {
     assert_eq!(sent(&mut script), []);
     assert_eq!(script.fires(), "1");
 }
+
+#[test]
+fn a_packet_begins_where_the_one_before_ended_and_nowhere_else() {
+    let mut script = Script::started(Setup {
+        is_written: true,
+        nodelay: true,
+        ..Setup::default()
+    });
+    script.writes_bytes(2 * u64::from(MSS) + 100);
+    assert_eq!(script.sends(), "0 1 2");
+    script.writes_bytes(u64::from(MSS));
+    assert_eq!(script.sends(), "3");
+    let mss = u64::from(MSS);
+    for (byte, packet) in [
+        (0, Some(0)),
+        (mss, Some(1)),
+        (2 * mss, Some(2)),
+        (2 * mss + 100, Some(3)),
+        (3 * mss + 100, Some(4)),
+        (3 * mss, None),
+        (1, None),
+    ] {
+        assert_eq!(script.sender().packet_at(byte), packet, "{byte}");
+    }
+    let info = script.sender().info();
+    assert_eq!(
+        (info.unacked, info.data_segs_out, info.notsent_bytes),
+        (4, 4, 0)
+    );
+}

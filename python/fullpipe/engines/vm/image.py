@@ -74,10 +74,16 @@ def modules(
     """Names of the modules that a plan needs and that the kernel has not built in. Raises UserError
     if the kernel lacks one; with `brings_ccs` a module of the user's has the congestion controls
     that the kernel does not have."""
-    builtin = _builtin(kernel)
-    wanted = [name for name in _wanted(plan) if name not in builtin]
+    wanted = _wanted(plan)
     if brings_ccs:
         wanted = [name for name in wanted if name in found or not name.startswith(_CC_PREFIX)]
+    return needed(wanted, kernel, found)
+
+
+def needed(names: Sequence[str], kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
+    """Those of the modules that the kernel has not built in. Raises UserError if it lacks one."""
+    builtin = _builtin(kernel)
+    wanted = [name for name in names if name not in builtin]
     for name in wanted:
         if name not in found:
             what = (

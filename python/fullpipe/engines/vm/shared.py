@@ -23,18 +23,21 @@ _LEAST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Job:
-    """The work for a machine: modules, files and the agent's request."""
+    """The work for a machine: modules, files, and the agent's request or scripts for its TCP."""
 
-    request: Mapping[str, Any]
+    request: Mapping[str, Any] | None
     #: Modules that it needs.
     modules: Sequence[str]
     #: Files for the request's folder of objects.
     objects: Mapping[str, bytes]
+    #: Scripts of the differential test (crates/fullpipe-differential), in place of a request.
+    scripts: Sequence[Mapping[str, Any]] = ()
 
     def parts(self) -> tuple[bytes, bytes]:
         """The memory layout: the text, and the files."""
         text = {
             "request": self.request,
+            "scripts": self.scripts,
             "modules": list(self.modules),
             "objects": [(name, len(content)) for name, content in self.objects.items()],
         }

@@ -137,6 +137,21 @@ impl Recovery {
         self.reordering.threshold()
     }
 
+    /// Retransmission timeouts since data were last acknowledged.
+    pub(super) fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// Packets that DSACKs reported.
+    pub(super) fn duplicates(&self) -> u64 {
+        self.undo.duplicates()
+    }
+
+    /// Times that reordering was seen.
+    pub(super) fn reorderings(&self) -> u32 {
+        self.reordering.times_seen()
+    }
+
     /// Whether an ACK that only acknowledges the next packets is nothing to it.
     #[inline(always)]
     pub(super) fn is_idle(&self) -> bool {

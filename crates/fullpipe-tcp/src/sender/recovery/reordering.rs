@@ -15,7 +15,8 @@ pub(super) struct Reordering {
     /// One past the highest packet that was SACKed.
     highest_sacked: u32,
     threshold: u32,
-    was_seen: bool,
+    /// Times that reordering was seen (reord_seen).
+    times_seen: u32,
     steps: u32,
     kept_recoveries: u32,
     has_dsack: bool,
@@ -28,7 +29,7 @@ impl Default for Reordering {
         Self {
             highest_sacked: 0,
             threshold: DUPTHRESH,
-            was_seen: false,
+            times_seen: 0,
             steps: 1,
             kept_recoveries: 0,
             has_dsack: false,
@@ -55,12 +56,12 @@ impl Reordering {
             return;
         }
         self.threshold = self.threshold.max(distance.min(THRESHOLD_MAX));
-        self.was_seen = true;
+        self.times_seen += 1;
     }
 
     /// A DSACK arrived. It counts if reordering was seen, unless it is for a tail loss probe.
     pub(super) fn duplicate_reported(&mut self, is_probes: bool) {
-        self.has_dsack |= self.was_seen && !is_probes;
+        self.has_dsack |= self.was_seen() && !is_probes;
     }
 
     /// An ACK was processed: a DSACK widens the window, once a round trip.
@@ -100,7 +101,11 @@ impl Reordering {
     }
 
     pub(super) fn was_seen(&self) -> bool {
-        self.was_seen
+        self.times_seen > 0
+    }
+
+    pub(super) fn times_seen(&self) -> u32 {
+        self.times_seen
     }
 
     /// Packets SACKed above a hole that prove its loss while no reordering was seen.

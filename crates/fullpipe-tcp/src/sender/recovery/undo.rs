@@ -72,6 +72,11 @@ impl Undo {
         packets > 0 && self.duplicates <= retransmissions
     }
 
+    /// Packets that DSACKs reported.
+    pub(super) fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
     /// Packets up to `end` that were sent again arrived twice (tcp_check_dsack()).
     pub(super) fn retransmission_was_needless(&mut self, end: u32, packets: u32) {
         if self.covers(end) && self.unreported > 0 {

@@ -1,0 +1,215 @@
+//! Packets of the peer as bytes, and those of the socket as facts: IPv4 (RFC 791) and TCP (RFC 9293).
+
+use std::net::Ipv4Addr;
+
+const IP_BYTES: usize = 20;
+const TCP_BYTES: usize = 20;
+/// Flags of TCP's header.
+pub(super) const FIN: u8 = 0x01;
+pub(super) const SYN: u8 = 0x02;
+pub(super) const PSH: u8 = 0x08;
+pub(super) const ACK: u8 = 0x10;
+pub(super) const ECE: u8 = 0x40;
+pub(super) const CWR: u8 = 0x80;
+/// Kinds of options.
+const OPTION_NOP: u8 = 1;
+const OPTION_MSS: u8 = 2;
+const OPTION_WINDOW_SCALE: u8 = 3;
+const OPTION_SACK_PERMITTED: u8 = 4;
+const OPTION_SACK: u8 = 5;
+const OPTION_TIMESTAMP: u8 = 8;
+
+/// Two addresses with their ports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    pub(super) from: (Ipv4Addr, u16),
+    pub(super) to: (Ipv4Addr, u16),
+}
+
+/// A packet without data, as it leaves the peer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outgoing {
+    pub(super) sequence: u32,
+    pub(super) acknowledges: u32,
+    pub(super) flags: u8,
+    /// As it stands in the header.
+    pub(super) window: u16,
+    /// Of a SYN: the MSS and the window scale. It permits SACK.
+    pub(super) syn: Option<(u16, u8)>,
+    /// Value and echo.
+    pub(super) timestamps: Option<(u32, u32)>,
+    pub(super) sack: Vec<(u32, u32)>,
+}
+
+impl Outgoing {
+    pub(super) fn bytes(&self, route: Route) -> Vec<u8> {
+        let options = self.options();
+        let tcp_bytes = TCP_BYTES + options.len();
+        let mut packet = vec![0; IP_BYTES + TCP_BYTES];
+        packet.extend(options);
+        let (ip, tcp) = packet.split_at_mut(IP_BYTES);
+        ip[0] = 0x45;
+        ip[2..4].copy_from_slice(&((IP_BYTES + tcp_bytes) as u16).to_be_bytes());
+        ip[8] = 64;
+        ip[9] = libc::IPPROTO_TCP as u8;
+        ip[12..16].copy_from_slice(&route.from.0.octets());
+        ip[16..20].copy_from_slice(&route.to.0.octets());
+        let sum = checksum(&[ip]);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        tcp[0..2].copy_from_slice(&route.from.1.to_be_bytes());
+        tcp[2..4].copy_from_slice(&route.to.1.to_be_bytes());
+        tcp[4..8].copy_from_slice(&self.sequence.to_be_bytes());
+        tcp[8..12].copy_from_slice(&self.acknowledges.to_be_bytes());
+        tcp[12] = (tcp_bytes as u8 / 4) << 4;
+        tcp[13] = self.flags;
+        tcp[14..16].copy_from_slice(&self.window.to_be_bytes());
+        let mut pseudo = [0; 12];
+        pseudo[..8].copy_from_slice(&ip[12..20]);
+        pseudo[9] = libc::IPPROTO_TCP as u8;
+        pseudo[10..].copy_from_slice(&(tcp_bytes as u16).to_be_bytes());
+        let sum = checksum(&[&pseudo, tcp]);
+        tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+        packet
+    }
+
+    fn options(&self) -> Vec<u8> {
+        let mut options = Vec::new();
+        if let Some((mss, scale)) = self.syn {
+            options.extend([OPTION_MSS, 4]);
+            options.extend(mss.to_be_bytes());
+            options.extend([OPTION_NOP, OPTION_WINDOW_SCALE, 3, scale]);
+            options.extend([OPTION_NOP, OPTION_NOP, OPTION_SACK_PERMITTED, 2]);
+        }
+        if let Some((value, echo)) = self.timestamps {
+            options.extend([OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMP, 10]);
+            options.extend(value.to_be_bytes());
+            options.extend(echo.to_be_bytes());
+        }
+        if !self.sack.is_empty() {
+            let bytes = 2 + 8 * self.sack.len() as u8;
+            options.extend([OPTION_NOP, OPTION_NOP, OPTION_SACK, bytes]);
+            for (start, end) in &self.sack {
+                options.extend(start.to_be_bytes());
+                options.extend(end.to_be_bytes());
+            }
+        }
+        options
+    }
+}
+
+/// The Internet checksum (RFC 1071) of parts that are even but for the last.
+fn checksum(parts: &[&[u8]]) -> u16 {
+    let words = parts.iter().flat_map(|part| part.chunks(2));
+    let mut sum: u32 = words
+        .map(|word| u32::from(word[0]) << 8 | u32::from(word.get(1).copied().unwrap_or(0)))
+        .sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// A packet that the socket sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Incoming {
+    pub(super) to_port: u16,
+    pub(super) from_port: u16,
+    pub(super) sequence: u32,
+    pub(super) acknowledges: u32,
+    pub(super) payload_bytes: u32,
+    pub(super) flags: u8,
+    /// Codepoint of its IP header.
+    pub(super) ecn: u8,
+    /// Its timestamp.
+    pub(super) stamp: Option<u32>,
+}
+
+impl Incoming {
+    /// `None`: it is no TCP packet.
+    pub(super) fn read(packet: &[u8]) -> Option<Self> {
+        let u16_at = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
+        let u32_at = |at: usize| Some(u32::from_be_bytes(*packet.get(at..)?.first_chunk()?));
+        let tcp = usize::from(packet.first()? & 0xf) * 4;
+        if *packet.get(9)? != libc::IPPROTO_TCP as u8 {
+            return None;
+        }
+        let data = tcp + usize::from(packet.get(tcp + 12)? >> 4) * 4;
+        Some(Self {
+            from_port: u16_at(tcp)?,
+            to_port: u16_at(tcp + 2)?,
+            sequence: u32_at(tcp + 4)?,
+            acknowledges: u32_at(tcp + 8)?,
+            payload_bytes: u32::from(u16_at(2)?).checked_sub(data as u32)?,
+            flags: *packet.get(tcp + 13)?,
+            ecn: packet[1] & 3,
+            stamp: stamp(packet.get(tcp + TCP_BYTES..data)?),
+        })
+    }
+}
+
+/// The value of the timestamp option.
+fn stamp(mut options: &[u8]) -> Option<u32> {
+    loop {
+        match *options.first()? {
+            0 => return None,
+            OPTION_NOP => options = &options[1..],
+            OPTION_TIMESTAMP => {
+                return Some(u32::from_be_bytes(*options.get(2..)?.first_chunk()?));
+            }
+            _ => options = options.get(usize::from(*options.get(1)?).max(1)..)?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROUTE: Route = Route {
+        from: (Ipv4Addr::new(10, 50, 0, 9), 7_000),
+        to: (Ipv4Addr::new(10, 50, 0, 1), 5_000),
+    };
+
+    #[test]
+    fn a_packet_is_read_as_it_was_written_and_its_checksums_are_right() {
+        let out = Outgoing {
+            sequence: 0xfedc_ba98,
+            acknowledges: 77,
+            flags: ACK | ECE,
+            window: 1000,
+            syn: Some((1460, 3)),
+            timestamps: Some((123_456, 9)),
+            sack: vec![(1, 2), (3, 4)],
+        };
+        let bytes = out.bytes(ROUTE);
+        assert_eq!(checksum(&[&bytes[..IP_BYTES]]), 0);
+        let tcp = &bytes[IP_BYTES..];
+        let mut pseudo = bytes[12..20].to_vec();
+        pseudo.extend([0, 6, 0, tcp.len() as u8]);
+        assert_eq!(checksum(&[&pseudo, tcp]), 0);
+        let read = Incoming::read(&bytes).expect("a TCP packet");
+        let expected = Incoming {
+            from_port: 7_000,
+            to_port: 5_000,
+            sequence: 0xfedc_ba98,
+            acknowledges: 77,
+            payload_bytes: 0,
+            flags: ACK | ECE,
+            ecn: 0,
+            stamp: Some(123_456),
+        };
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn a_packet_that_is_cut_anywhere_is_not_read_beyond_its_end() {
+        let bytes = Outgoing {
+            timestamps: Some((1, 2)),
+            ..Outgoing::default()
+        }
+        .bytes(ROUTE);
+        for end in 0..bytes.len() {
+            let _ = Incoming::read(&bytes[..end]);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! The TCP of `fullpipe-tcp`, with the application and the socket around it.
+
+use fullpipe_cc::{algorithm, set, Controller};
+use fullpipe_plan::{CcFacts, Kernel, Pacing, RateRestart};
+use fullpipe_tcp::{
+    Ack, Block, Burst, Client, Data, EcnFeedback, Established, HandshakePacket, Rules, Sender,
+    SenderConfig, Server, MAX_BLOCKS,
+};
+
+use crate::answer::{Flags, Packet};
+use crate::info::Info;
+use crate::play::Subject;
+use crate::script::{Action, Script};
+
+/// When a script begins: a time at which all levels of the timer wheel turn that its timers use.
+const START_NS: u64 = 4_096 * 4_000_000;
+/// Defaults of kernels: initial window, third value of tcp_wmem, `sk_pacing_shift`, and packets in the largest
+/// burst, which the machine's device has too.
+const INITIAL_CWND: u32 = 10;
+const WMEM_MAX_BYTES: u64 = 4 << 20;
+const PACING_SHIFT: u8 = 10;
+/// Packets in the largest burst; the machine's device is set up with the same.
+const GSO_MAX_SEGMENTS: u32 = 44;
+/// The window of a SYN or SYN-ACK of the peer.
+pub const SYN_WINDOW_BYTES: u64 = 65_535;
+
+/// The model under test.
+pub struct Model {
+    sender: Sender,
+    opening: Opening,
+    start_ns: u64,
+    now_ns: u64,
+    timestamps: bool,
+    ecn: bool,
+    bursts: Vec<Burst>,
+    sent: Vec<Packet>,
+}
+
+/// The handshake at this end.
+enum Opening {
+    Passive(Server),
+    Active(Client),
+}
+
+impl Model {
+    /// The model of a kernel for a script. The error says what the simulator has not.
+    pub fn new(script: &Script, kernel: Kernel) -> Result<Self, String> {
+        let host = &script.host;
+        let chosen = set(&host.cc).ok_or_else(|| format!("cc: {} is not known", host.cc))?;
+        let known = algorithm(chosen.algorithm)
+            .ok_or_else(|| format!("cc: {} is not known", chosen.algorithm))?;
+        let cc = Controller::new(known, &chosen.values).map_err(|error| error.to_string())?;
+        let config = SenderConfig {
+            mss_bytes: script.peer.payload_bytes,
+            pacing: Pacing::Internal,
+            pacing_shift: PACING_SHIFT,
+            gso_max_segments: GSO_MAX_SEGMENTS,
+            rules: Rules::from(kernel),
+            facts: CcFacts::Stock,
+            rate_restart: RateRestart::Unacknowledged,
+            initial_cwnd: INITIAL_CWND,
+            wmem_max_bytes: WMEM_MAX_BYTES,
+            notsent_lowat_bytes: None,
+            nodelay: host.nodelay,
+            ecn: host.ecn,
+            feedback: EcnFeedback::Latched,
+            l4s: false,
+            seed: 1,
+            amount_bytes: None,
+            written_by_application: true,
+        };
+        let start_ns = START_NS + script.phase_us * 1000;
+        Ok(Self {
+            sender: Sender::new(config, cc),
+            opening: match script.is_active() {
+                true => Opening::Active(Client::new(host.ecn)),
+                false => Opening::Passive(Server::default()),
+            },
+            start_ns,
+            now_ns: start_ns,
+            timestamps: script.peer.timestamps,
+            ecn: script.peer.ecn,
+            bursts: Vec::new(),
+            sent: Vec::new(),
+        })
+    }
+
+    /// When the next timer expires, in us of the script, rounded up.
+    pub(crate) fn timer_us(&self) -> Option<u64> {
+        self.timer_ns()
+            .map(|at_ns| at_ns.saturating_sub(self.start_ns).div_ceil(1000))
+    }
+
+    fn timer_ns(&self) -> Option<u64> {
+        let opening_ns = match &self.opening {
+            Opening::Passive(server) => server.timer_ns(),
+            Opening::Active(client) => client.timer_ns(),
+        };
+        match self.sender.is_established() {
+            true => self.sender.timer_ns(),
+            false => opening_ns,
+        }
+    }
+
+    fn expire(&mut self, at_ns: u64) {
+        self.now_ns = at_ns;
+        if self.sender.is_established() {
+            self.sender.on_timer(at_ns, &mut self.bursts);
+            self.collect();
+            return;
+        }
+        let again = match &mut self.opening {
+            Opening::Passive(server) => server.on_timer(at_ns),
+            Opening::Active(client) => client.on_timer(at_ns),
+        };
+        if let Opening::Active(_) = self.opening {
+            self.sender.syn_timed_out();
+        }
+        self.hand_down(again);
+    }
+
+    /// A packet of the handshake leaves.
+    fn hand_down(&mut self, packet: Option<HandshakePacket>) {
+        let flags = match packet {
+            Some(HandshakePacket::Syn { ecn, .. }) => {
+                [(Flags::SYN, true), (Flags::ECE, ecn), (Flags::CWR, ecn)]
+            }
+            Some(HandshakePacket::SynAck { ecn, .. }) => {
+                [(Flags::SYN, true), (Flags::ECE, ecn), (Flags::CWR, false)]
+            }
+            Some(HandshakePacket::Ack { .. }) => [(0, false); 3],
+            None => return,
+        };
+        self.sent.push(Packet {
+            at_us: self.now_us(),
+            start: 0,
+            bytes: 0,
+            flags: Flags::of(&flags),
+            ecn: 0,
+        });
+    }
+
+    fn now_us(&self) -> u64 {
+        (self.now_ns - self.start_ns) / 1000
+    }
+
+    /// Notes what the sender has handed down.
+    fn collect(&mut self) {
+        for burst in self.bursts.drain(..) {
+            for data in burst.packets() {
+                let start = self.sender.sequence_bytes(data.number);
+                let at_us = (data.departs_ns - self.start_ns) / 1000;
+                self.sent.push(packet(&data, start, at_us));
+            }
+        }
+    }
+
+    fn transmit(&mut self) {
+        self.sender.transmit(self.now_ns, &mut self.bursts);
+        self.collect();
+    }
+
+    /// The time of a timestamp; 0: there are none.
+    fn stamp_ns(&self, at_us: u64) -> u64 {
+        match self.timestamps {
+            true => self.start_ns + at_us * 1000,
+            false => 0,
+        }
+    }
+
+    fn establish(&mut self, opened: Option<Established>) {
+        if let Some(opened) = opened {
+            self.sender.establish(self.now_ns, &opened);
+            self.transmit();
+        }
+    }
+
+    /// An ACK arrives.
+    fn take_ack(&mut self, ack: &Action) -> Result<(), String> {
+        let &Action::Ack {
+            next,
+            ref sack,
+            window,
+            echo_us,
+            ece,
+        } = ack
+        else {
+            return Ok(());
+        };
+        let echo_ns = self.stamp_ns(echo_us);
+        if !self.sender.is_established() {
+            let (sent_ns, now_ns) = (self.now_ns, self.now_ns);
+            if let Opening::Passive(server) = &mut self.opening {
+                let ack = HandshakePacket::Ack {
+                    sent_ns,
+                    echo_ns: self.start_ns + echo_us * 1000,
+                    window_bytes: window,
+                };
+                let opened = server.on_ack(now_ns, &ack);
+                self.establish(opened);
+            }
+            return Ok(());
+        }
+        let sender = &self.sender;
+        let packet_at = |byte: u64| {
+            let number = sender.packet_at(byte);
+            number.ok_or_else(|| format!("no packet of the model begins at byte {byte}"))
+        };
+        let mut wire = Ack {
+            next: packet_at(next)?,
+            dsack: Action::is_dsack(next, sack),
+            count: sack.len() as u8,
+            marks: ece.into(),
+            window_bytes: window,
+            echo_ns,
+            sent_ns: self.now_ns,
+            ..Ack::default()
+        };
+        if sack.len() > MAX_BLOCKS {
+            return Err(format!(
+                "{} SACK blocks; the model has {MAX_BLOCKS}",
+                sack.len()
+            ));
+        }
+        for (slot, &[start, end]) in wire.blocks.iter_mut().zip(sack) {
+            *slot = Block {
+                start: packet_at(start)?,
+                end: packet_at(end)?,
+            };
+        }
+        self.sender.on_ack(self.now_ns, &wire);
+        self.transmit();
+        Ok(())
+    }
+}
+
+fn packet(data: &Data, start: u64, at_us: u64) -> Packet {
+    Packet {
+        at_us,
+        start,
+        bytes: data.payload_bytes,
+        flags: Flags::of(&[
+            (Flags::PSH, data.push),
+            (Flags::FIN, data.fin),
+            (Flags::CWR, data.cwr),
+        ]),
+        ecn: match (data.ect, data.l4s) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => 2,
+        },
+    }
+}
+
+impl Subject for Model {
+    fn advance(&mut self, at_us: u64) -> Result<(), String> {
+        let until_ns = self.start_ns + at_us * 1000;
+        while let Some(at_ns) = self.timer_ns().filter(|&at_ns| at_ns <= until_ns) {
+            self.expire(at_ns);
+        }
+        self.now_ns = until_ns;
+        Ok(())
+    }
+
+    fn act(&mut self, action: &Action) -> Result<(), String> {
+        let now_ns = self.now_ns;
+        match action {
+            Action::Connect {} => {
+                if let Opening::Active(client) = &mut self.opening {
+                    let syn = client.connect(now_ns);
+                    self.hand_down(Some(syn));
+                }
+            }
+            Action::Syn {} => {
+                let syn = HandshakePacket::Syn {
+                    sent_ns: now_ns,
+                    ecn: self.ecn,
+                };
+                if let Opening::Passive(server) = &mut self.opening {
+                    let answer = server.on_syn(now_ns, &syn, SYN_WINDOW_BYTES);
+                    self.hand_down(answer);
+                }
+            }
+            &Action::SynAck { echo_us } => {
+                let syn_ack = HandshakePacket::SynAck {
+                    sent_ns: now_ns,
+                    echo_ns: self.start_ns + echo_us * 1000,
+                    ecn: self.ecn,
+                    window_bytes: SYN_WINDOW_BYTES,
+                };
+                if let Opening::Active(client) = &mut self.opening {
+                    let opened = client.on_syn_ack(now_ns, &syn_ack);
+                    let answer = Client::answer(now_ns, &syn_ack, 0);
+                    self.hand_down(Some(answer));
+                    self.establish(opened);
+                }
+            }
+            &Action::Write { bytes } => {
+                self.sender.write_bytes(bytes);
+                self.transmit();
+            }
+            Action::Ack { .. } => self.take_ack(action)?,
+            Action::Look {} => {}
+        }
+        Ok(())
+    }
+
+    fn info(&mut self) -> Result<Option<Info>, String> {
+        let is_established = self.sender.is_established();
+        Ok(is_established.then(|| Info::of(&self.sender.info())))
+    }
+
+    fn take_sent(&mut self) -> Vec<Packet> {
+        std::mem::take(&mut self.sent)
+    }
+}

@@ -1,0 +1,118 @@
+"""`fullpipe differential`: a kernel's TCP and the simulator's, event by event."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fullpipe.base.errors import UserError
+from fullpipe.cli.options import Json
+from fullpipe.cli.output import console, message
+from fullpipe.cli.progress import progress
+
+if TYPE_CHECKING:
+    from fullpipe.differential.record import Recorded
+    from fullpipe.differential.trial import Difference
+
+
+def differential(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="Answers that --out wrote; no machine is needed."),
+    ] = None,
+    kernel: Annotated[
+        str, typer.Option(metavar="VERSION", help="Kernel of the virtual machine: 6.1, 6.12, 7.3.")
+    ] = "6.12",
+    scripts: Annotated[int, typer.Option(min=1, help="Random scripts.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the scripts.")] = 1,
+    reduce: Annotated[
+        int, typer.Option(min=0, help="Of so many kinds, reduce the first script.")
+    ] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for the scripts and the answers.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """Compares the simulator's TCP with a kernel's, event by event.
+
+    Random peers (losses, SACK, DSACK, marks, late and lost ACKs) and applications are played to a
+    socket in the virtual machine and to the simulator's sender. After every event the fields of
+    TCP_INFO and the packets sent are compared. The same seed gives the same scripts."""
+    from fullpipe.differential import machine, record, trial
+
+    if kernel not in machine.MODELS:
+        raise UserError(f"--kernel {kernel}: must be one of {', '.join(machine.MODELS)}")
+    recorded = record.read(file) if file is not None else _recorded(kernel, seed, scripts)
+    if out is not None:
+        record.write(out, recorded)
+    model = machine.MODELS[recorded.origin["kernel"]]
+    found = trial.differences(recorded.scripts, recorded.answers, model)
+    kinds: dict[str, list[Difference]] = {}
+    for one in found:
+        kinds.setdefault(one.kind, []).append(one)
+    for kind in sorted(kinds, key=lambda kind: -len(kinds[kind]))[:reduce]:
+        with progress(f"reduce {kind}", 0.0):
+            shortest = trial.reduced(
+                kinds[kind][0],
+                lambda few: machine.answers(few, recorded.origin["kernel"])[0],
+                model,
+            )
+        kinds[kind][0] = shortest
+    if json_:
+        print(json.dumps(_document(recorded, found, kinds)))
+    else:
+        _print(recorded, found, kinds, reduce)
+
+
+def _recorded(kernel: str, seed: int, count: int) -> Recorded:
+    from fullpipe.differential import machine, record, trial
+
+    drawn = trial.draw(seed, count, machine.MODELS[kernel])
+    with progress(f"{len(drawn)} scripts on Linux {kernel}", 0.0) as update:
+        answered, release = machine.answers(
+            drawn, kernel, lambda done: update(done / max(len(drawn), 1))
+        )
+    origin = {"kernel": kernel, "release": release, "seed": seed, "drawn": count}
+    return record.Recorded(origin, drawn, answered)
+
+
+def _document(
+    recorded: Recorded, found: Sequence[Difference], kinds: dict[str, list[Difference]]
+) -> dict[str, Any]:
+    return {
+        **recorded.origin,
+        "scripts": len(recorded.scripts),
+        "agree": len(recorded.scripts) - len(found),
+        "kinds": {kind: len(ones) for kind, ones in kinds.items()},
+        "differences": [
+            {"script": json.loads(one.script), "event": one.event, "values": one.values}
+            for ones in kinds.values()
+            for one in ones
+        ],
+    }
+
+
+def _print(
+    recorded: Recorded,
+    found: Sequence[Difference],
+    kinds: dict[str, list[Difference]],
+    reduced: int,
+) -> None:
+    count = len(recorded.scripts)
+    release = recorded.origin.get("release", recorded.origin["kernel"])
+    console.print(
+        f"{count - len(found)} of {count} scripts agree with Linux {release} in every field and "
+        "packet",
+        style="bold",
+    )
+    by_count = Counter({kind: len(ones) for kind, ones in kinds.items()}).most_common()
+    for place, (kind, number) in enumerate(by_count):
+        console.print(f"\n{number} differ first in: {kind}", markup=False)
+        console.print(f"  {kinds[kind][0].sentence()}", markup=False)
+        if place < reduced:
+            message(kinds[kind][0].script)

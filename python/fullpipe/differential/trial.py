@@ -1,0 +1,104 @@
+"""Draws scripts, compares a kernel's answers with the model's, and reduces a script that differs to
+the events that it needs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fullpipe import _native
+
+Answers = Callable[[Sequence[str]], list[str]]
+
+#: A reduction ends here, whatever is left.
+_MOST_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first event of a script after which the model is not as the kernel."""
+
+    script: str
+    event: int
+    #: What differs: its name (a field of tcp_info, `sent`), the kernel's value, the model's.
+    values: tuple[tuple[str, str, str], ...]
+
+    @property
+    def name(self) -> str:
+        """The script's."""
+        return str(json.loads(self.script)["name"])
+
+    @property
+    def kind(self) -> str:
+        """The names of what differs."""
+        return " ".join(name for name, _, _ in self.values)
+
+    def sentence(self) -> str:
+        """In words."""
+        document = json.loads(self.script)
+        happened = dict(document["events"][self.event]) if self._is_inside(document) else {}
+        what = "; ".join(
+            f"{name}: kernel {kernel}, model {own}" for name, kernel, own in self.values
+        )
+        return f"{document['name']}, event {self.event} {json.dumps(happened)}: {what}"
+
+    def _is_inside(self, document: dict[str, Any]) -> bool:
+        return self.event < len(document["events"])
+
+
+def draw(seed: int, count: int, model: str, first: int = 0) -> list[str]:
+    """So many scripts of a seed. Those that the model refuses to go on with are left out."""
+    scripts = []
+    for number in range(first, first + count):
+        try:
+            scripts.append(_native.differential.draw(seed, number, model))
+        except ValueError:
+            continue
+    return scripts
+
+
+def difference(script: str, answer: str, model: str) -> Difference | None:
+    """Where the model differs from a kernel's answer; None if it agrees."""
+    found = _native.differential.compare(answer, _native.differential.play(script, model))
+    if found is None:
+        return None
+    values = tuple((one["what"], one["kernel"], one["model"]) for one in found["differences"])
+    return Difference(script, found["event"], values)
+
+
+def differences(scripts: Sequence[str], answered: Sequence[str], model: str) -> list[Difference]:
+    """The scripts in which the model differs."""
+    each = (
+        difference(script, answer, model) for script, answer in zip(scripts, answered, strict=True)
+    )
+    return [one for one in each if one is not None]
+
+
+def reduced(first: Difference, answers: Answers, model: str) -> Difference:
+    """The same kind of difference with as few events as leaving out finds. Each round is one call
+    of `answers`."""
+    smallest, parts = first, 2
+    for _ in range(_MOST_ROUNDS):
+        candidates = _native.differential.shorter(smallest.script, smallest.event, parts)
+        found = differences(candidates, answers(candidates), model)
+        same = [one for one in found if one.kind == first.kind]
+        size = len(json.loads(smallest.script)["events"])
+        if same:
+            best = min(same, key=lambda one: one.event)
+            smallest = replace(best, script=_cut(best))
+            parts = max(parts - 1, 2)
+        elif parts >= size:
+            break
+        else:
+            parts = min(2 * parts, size)
+    return smallest
+
+
+def _cut(one: Difference) -> str:
+    """Its script up to the event that differs."""
+    document = json.loads(one.script)
+    document["events"] = document["events"][: one.event + 1]
+    return json.dumps(document)

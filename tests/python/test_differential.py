@@ -1,0 +1,108 @@
+"""The simulator's TCP is as a kernel's, event by event, but for what is listed by its reason.
+
+`tests/data/differential/VERSION.jsonl.gz` has scripts and what that kernel did as they were played
+to it in the virtual machine; VERSION.toml has the scripts in which the simulator differs.
+"""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fullpipe import _native
+from fullpipe.base.errors import UserError
+from fullpipe.differential import machine, record, trial
+
+FOLDER = Path(__file__).parents[1] / "data" / "differential"
+RECORDED = sorted(path.name.removesuffix(".jsonl.gz") for path in FOLDER.glob("*.jsonl.gz"))
+#: Scripts that are played to the machine again.
+AGAIN = 4
+
+
+def listed(version: str) -> dict[str, str]:
+    """Script -> the class of its difference."""
+    document = tomllib.loads((FOLDER / f"{version}.toml").read_text(encoding="utf-8"))
+    for each in document["class"]:
+        assert each["function"] and each["effect"], each["name"]
+    return {name: each["name"] for each in document["class"] for name in each["scripts"]}
+
+
+def test_there_is_a_recorded_kernel() -> None:
+    assert "6.12" in RECORDED
+
+
+@pytest.mark.parametrize("version", RECORDED)
+def test_the_simulator_answers_as_the_kernel_did_but_for_what_is_listed(version: str) -> None:
+    recorded = record.read(FOLDER / f"{version}.jsonl.gz")
+    found = trial.differences(recorded.scripts, recorded.answers, machine.MODELS[version])
+    differing = {one.name: one.sentence() for one in found}
+    known = listed(version)
+    problems = [
+        f"differs, and is in no class of {version}.toml: {differing[name]}"
+        for name in sorted(differing.keys() - known.keys())
+    ] + [
+        f"{name} agrees now: take it out of `{known[name]}` of {version}.toml"
+        for name in sorted(known.keys() - differing.keys())
+    ]
+    assert not problems, "\n".join(problems)
+
+
+def as_another_kernel(scripts: Sequence[str]) -> list[str]:
+    """The model with the rules of Linux 6.1, in the place of a kernel."""
+    return [_native.differential.play(script, "6.1") for script in scripts]
+
+
+def test_another_kernels_rules_are_noticed_and_reduced_to_few_events() -> None:
+    scripts = trial.draw(7, 60, "7.3")
+    found = trial.differences(scripts, as_another_kernel(scripts), "7.3")
+    assert found
+    first = max(found, key=lambda one: one.event)
+    small = trial.reduced(first, as_another_kernel, "7.3")
+    events = json.loads(small.script)["events"]
+    assert small.kind == first.kind
+    assert len(events) == small.event + 1
+    assert len(events) < first.event + 1
+    assert trial.differences([small.script], as_another_kernel([small.script]), "7.3")
+
+
+def test_the_same_rules_give_no_difference() -> None:
+    scripts = trial.draw(7, 60, "6.12.117")
+    answers = [_native.differential.play(script, "6.12.117") for script in scripts]
+    assert trial.differences(scripts, answers, "6.12.117") == []
+
+
+def test_scripts_of_a_seed_repeat_and_reach_each_state_of_recovery() -> None:
+    scripts = trial.draw(7, 60, "6.12.117")
+    assert scripts == trial.draw(7, 60, "6.12.117")
+    assert scripts[20:] == trial.draw(7, 40, "6.12.117", first=20)
+    states = set()
+    for script in scripts:
+        for step in json.loads(_native.differential.play(script, "6.12.117"))["steps"]:
+            states.add(step.get("info", {}).get("ca_state"))
+    assert states >= {0, 1, 2, 3, 4}
+
+
+def test_a_file_of_answers_is_read_as_it_was_written(tmp_path: Path) -> None:
+    scripts = trial.draw(7, 3, "6.12.117")
+    answers = [_native.differential.play(script, "6.12.117") for script in scripts]
+    written = record.Recorded({"kernel": "6.12"}, scripts, answers)
+    for name in ("a.jsonl", "a.jsonl.gz"):
+        record.write(tmp_path / name, written)
+        read = record.read(tmp_path / name)
+        assert read.origin == written.origin
+        assert trial.differences(read.scripts, read.answers, "6.12.117") == []
+    with pytest.raises(UserError, match="is no file of answers"):
+        (tmp_path / "b.jsonl").write_text("{}\n[]\n")
+        record.read(tmp_path / "b.jsonl")
+
+
+@pytest.mark.vm
+def test_a_kernel_answers_as_it_did_when_it_was_recorded() -> None:
+    recorded = record.read(FOLDER / "6.12.jsonl.gz")
+    few = recorded.scripts[:AGAIN]
+    answers, release = machine.answers(few, "6.12")
+    assert release == recorded.origin["release"]
+    again = [json.loads(answer) for answer in answers]
+    assert again == [json.loads(answer) for answer in recorded.answers[:AGAIN]]
