@@ -328,7 +328,7 @@ def test_constants_may_be_below_zero(tmp_path: Path) -> None:
     (bias,) = cc_set(f"{path}:Line").params
     assert [bias.value(bias.min), bias.value(bias.default), bias.value(bias.max)] == [-2, -0.5, 2]
     assert bias.shortest(bias.stored(-0.37)) == "-0.37"
-    with pytest.raises(UserError, match="-3.0 is out of range: -2 to 2"):
+    with pytest.raises(UserError, match=r"-3\.0 is out of range: -2 to 2"):
         run(f"{path}:Line", cc={"Line": {"bias": -3}})
 
 
