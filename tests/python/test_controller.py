@@ -284,6 +284,28 @@ def test_a_class_cannot_take_all_memory(tmp_path: Path, monkeypatch: pytest.Monk
         run(f"{path}:Reno")
 
 
+def test_the_files_of_a_class_have_a_largest_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Holes count: a file system that keeps them shows the size that a copy would have."""
+    monkeypatch.setenv(limits.OUTPUT_MIB, "0.125")
+    attack = "acked = [os.lseek(fd, 1 << 40, 0) and os.write(fd, b'x') for fd in FILES]"
+    text = RENO.replace("acked = ack.acked_sacked", attack).replace(
+        "import fullpipe",
+        "import fullpipe, json, os, sys\nFILES = json.loads(sys.argv[1])['files'].values()",
+    )
+    options = {"pcap": str(tmp_path / "x.pcap")}
+    for content, said in (
+        (text, r"mine\.py:\d+: .*File too large"),
+        (RENO, "more than 0.125 MiB of output"),
+    ):
+        with pytest.raises(UserError, match=said):
+            engine("sim").run(
+                plan(f"{written(tmp_path, content)}:Reno"), lambda _done: True, options
+            )
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.py"]
+
+
 def test_what_a_class_prints_is_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = RENO.replace("self.prior_cwnd = self.ctl.cwnd\n\n", "print('begun \\x1b[31m')\n\n")
     run(f"{written(tmp_path, text)}:Reno")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fullpipe.congestion.userfiles import frames
+from fullpipe.congestion.userfiles import frames, limits
 from fullpipe.congestion.userfiles.frames import ForgedError, Frames, counts, unpacked
 from fullpipe.congestion.userfiles.protocol import Bounds, Job
 from fullpipe.congestion.userfiles.worker import message, packed
@@ -144,4 +144,14 @@ def test_rows_without_simulated_time_have_a_bound() -> None:
     job = Job(2**31 - 1, Bounds(end_ns=END_NS))
     job.count_rows(1 << 30)
     with pytest.raises(ForgedError, match="no time passes"):
+        job.count_rows(1)
+
+
+def test_rows_of_a_run_have_a_bound_whatever_time_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(limits.OUTPUT_MIB, "2")
+    job = Job(2**31 - 1, Bounds(end_ns=END_NS))
+    for done_ns in (END_NS // 2, END_NS):
+        job.advance(done_ns)
+        job.count_rows(1 << 20)
+    with pytest.raises(ForgedError, match=r"more than 2 MiB of output \(FULLPIPE_ALGORITHM_OUTPUT"):
         job.count_rows(1)

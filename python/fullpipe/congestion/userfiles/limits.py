@@ -12,6 +12,9 @@ DEFAULT_STALL_S = 10.0
 #: MiB of address space that a worker may take.
 MEMORY_MIB = "FULLPIPE_ALGORITHM_MEMORY_MIB"
 DEFAULT_MEMORY_MIB = 4096
+#: MiB of a file that a worker writes, and of the rows that it sends in a run.
+OUTPUT_MIB = "FULLPIPE_ALGORITHM_OUTPUT_MIB"
+DEFAULT_OUTPUT_MIB = 8192
 #: Most threads of a worker: the host's process ids are for all.
 MOST_THREADS = 256
 
@@ -24,6 +27,16 @@ def stall_s() -> float:
 def memory_bytes() -> int:
     """The limit that MEMORY_MIB sets. Raises UserError where it is no number above 0."""
     return int(_number(MEMORY_MIB, DEFAULT_MEMORY_MIB) * 2**20)
+
+
+def output_bytes() -> int:
+    """The limit that OUTPUT_MIB sets. Raises UserError where it is no number above 0."""
+    return int(_number(OUTPUT_MIB, DEFAULT_OUTPUT_MIB) * 2**20)
+
+
+def too_large(most_bytes: int) -> str:
+    """What is said of output beyond its limit."""
+    return f"more than {most_bytes / 2**20:g} MiB of output ({OUTPUT_MIB} sets the limit)"
 
 
 def _number(name: str, default: float) -> float:

@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fullpipe.base.cache import user_cache
-from fullpipe.congestion.userfiles import stem
-from fullpipe.congestion.userfiles.limits import memory_bytes
+from fullpipe.congestion.userfiles import limits, stem
 from fullpipe.congestion.userfiles.process import Rights
 from fullpipe.congestion.userfiles.protocol import Algorithm, Answer, Bounds, Listener, Worker
 from fullpipe.congestion.userfiles.source import folder_of
@@ -41,13 +40,16 @@ def ask(
     simulator did."""
     key = _Key(
         tuple(sorted((each.source.id, str(each.shared_object or "")) for each in algorithms)),
-        tuple(read), memory_bytes(), str(user_cache()), threading.get_native_id(),
+        tuple(read), limits.memory_bytes(), str(user_cache()), threading.get_native_id(),
     )  # fmt: skip
     is_used_again = not files and not any(each.source.is_class for each in algorithms)
     worker = _take(key) if is_used_again else None
     if worker is None:
         folders = [str(folder_of(each.source.id)) for each in algorithms]
-        worker = Worker(algorithms, Rights([*folders, *read], files or {}, key.memory_bytes))
+        worker = Worker(
+            algorithms,
+            Rights([*folders, *read], files or {}, key.memory_bytes, limits.output_bytes()),
+        )
         _all.add(worker)
     try:
         return worker.do(job, arguments, blobs, listener or Listener(), bounds or Bounds())

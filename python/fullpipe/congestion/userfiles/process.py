@@ -27,8 +27,8 @@ from fullpipe.congestion.userfiles.stem import Forked, stem
 _LAST_WORDS_S = 1.0
 #: Time for a worker that has closed its pipe to end by itself.
 _END_S = 0.5
-#: How long one wait for a worker's bytes lasts, at most.
-TICK_S = 0.1
+#: How long one wait for a worker's bytes lasts, at most: until then nobody counts its threads.
+TICK_S = 0.02
 #: Most bytes of what code may print in one job, and of a fault's report.
 _MAX_WORDS, _MAX_REPORT = 1 << 20, 1 << 16
 _PIPE_BYTES = 1 << 20
@@ -51,6 +51,8 @@ class Rights:
     read: Sequence[str]
     files: Mapping[str, int]
     memory_bytes: int
+    #: Of each file that it writes.
+    file_bytes: int = 0
 
 
 class Process:
@@ -73,6 +75,7 @@ class Process:
         setup = {
             "path": _import_path(), "read": [*_readable(), *rights.read],
             "parent": os.getpid(), "memory_bytes": rights.memory_bytes,
+            "file_bytes": rights.file_bytes,
             "commands": commands, "answers": answers, "reports": reports,
             "files": dict(rights.files), "algorithms": dict(algorithms),
         }  # fmt: skip

@@ -22,7 +22,7 @@ from fullpipe.congestion.userfiles.frames import (
     Frames,
     unpacked,
 )
-from fullpipe.congestion.userfiles.process import TICK_S, Outgoing, Process, Rights
+from fullpipe.congestion.userfiles.process import Outgoing, Process, Rights
 from fullpipe.congestion.userfiles.source import Source
 from fullpipe.congestion.userfiles.stalls import StallClock, computed_s, queued_s, threads_of
 from fullpipe.congestion.userfiles.worker import message
@@ -34,6 +34,8 @@ _STOP_S = 1.0
 _LEAST_STEP = 1 / 1000
 #: Most bytes of rows that come while no simulated time passes.
 _MAX_IDLE_ROWS = 1 << 30
+#: A look at a worker that comes later than this after the last one counts as this.
+_LONGEST_LOOK_S = 0.2
 
 #: What a forged answer raises where it is used: in the decoder, or in whoever takes rows (Arrow's
 #: errors are among these).
@@ -204,13 +206,16 @@ class Job:
     """How far a job is, and what it may still take."""
 
     def __init__(self, pid: int, bounds: Bounds) -> None:
-        self.clock = StallClock(2 * TICK_S, lambda: queued_s(pid), computed=lambda: computed_s(pid))
+        self.clock = StallClock(
+            _LONGEST_LOOK_S, lambda: queued_s(pid), computed=lambda: computed_s(pid)
+        )
         self.frames = Frames(bounds.blob_bytes, bounds.end_ns)
         self.done_ns = -1
         self.is_stopping = False
         self._end_ns = bounds.end_ns or 0
         self._restarts_at_ns = 0
-        self._rows_bytes = 0
+        self._rows_bytes = self._all_rows_bytes = 0
+        self._most_rows_bytes = limits.output_bytes()
         self._asked_at_s = 0.0
 
     def advance(self, done_ns: int) -> None:
@@ -222,8 +227,11 @@ class Job:
             self.clock.restart()
 
     def count_rows(self, count: int) -> None:
-        """Raises ForgedError where rows come without simulated time."""
+        """Raises ForgedError where rows come without simulated time, or too many in all."""
         self._rows_bytes += count
+        self._all_rows_bytes += count
+        if self._all_rows_bytes > self._most_rows_bytes:
+            raise ForgedError(limits.too_large(self._most_rows_bytes))
         if self._rows_bytes > _MAX_IDLE_ROWS:
             raise ForgedError(f"more than {_MAX_IDLE_ROWS} bytes of rows while no time passes")
 

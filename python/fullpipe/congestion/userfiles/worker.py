@@ -7,6 +7,7 @@ that it sends may be forged by that code.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -158,6 +159,10 @@ class _Worker:
 
             return _failed(classes.explain(error.algorithm, cause), "user")
         if isinstance(error, OSError):
+            if os.strerror(errno.EFBIG) in str(error):
+                from fullpipe.congestion.userfiles import limits
+
+                return _failed(limits.too_large(self._setup["file_bytes"]), "user")
             return _failed(f"cannot be written: {error}", "user")
         if isinstance(error, UserError | ValueError):
             return _failed(str(error), "user")
@@ -215,7 +220,9 @@ def main(setup: dict[str, Any]) -> None:
     faulthandler.register(signal.SIGUSR1, reports, all_threads=False)
     _native.sandbox.report_faults(reports)
     _end_with(setup["parent"])
-    missing = _native.sandbox.confine(read=setup["read"], memory_bytes=setup["memory_bytes"])
+    missing = _native.sandbox.confine(
+        read=setup["read"], memory_bytes=setup["memory_bytes"], file_bytes=setup["file_bytes"]
+    )
     _native.sandbox.end_with(setup["commands"])
     worker = _Worker(setup)
     worker._send({"ready": missing})
