@@ -28,8 +28,9 @@ DOCUMENT = {
     "page": [{"cc": "cubic", "name": "news", "levels": [["20KB"]]}],
     "udp": [{"name": "call", "rate": "100kbit", "direction": "down"}],
     "probe": [{"name": "echo", "kind": "ping"}],
+    "traffic": [{"name": "web", "cc": "cubic", "flows_per_s": 5, "sizes": "20KB"}],
 }  # fmt: skip
-NAMES = {"pages": "news", "streams": "call", "probes": "echo"}
+NAMES = {"pages": "news", "streams": "call", "probes": "echo", "traffic": "web"}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def test_a_kind_is_shown_in_every_place(recorded: Recording, page: str, kind: Ki
         if value is not None:
             assert f"{value:.{figure.digits}f}" in printed and f"{value:.{figure.digits}f}" in page
             if figure.compared:
-                assert f"{kind.named} {row[kind.named]}: {figure.compared}" in compared
+                assert f"{kind.word} {row[kind.named]}: {figure.compared}" in compared
 
 
 def _link(name: str, drops: int, p95_ms: float | None, wait_bytes: float) -> dict[str, Any]:

@@ -30,10 +30,7 @@ def run_tables(summaries: Sequence[Row], per_flow: bool = False) -> Iterator[Tab
     for kind in KINDS:
         found = [run for run in summaries if kind.key in run]
         if found:
-            yield _table(found, lambda run, key=kind.key: run[key], _columns(kind))  # type: ignore[misc]
-    found = [run for run in summaries if "traffic" in run]
-    if found:
-        yield _table(found, _traffic_rows, TRAFFIC)
+            yield _table(found, kind.rows, _columns(kind))
     found = [run for run in summaries if has_names(run["links"])]
     if found:
         yield _table(found, lambda run: run["links"], LINKS)
@@ -112,16 +109,6 @@ COMPLETIONS: Sequence[Column] = (
     ("in s\np50", _number("completion_s", 1, 2, "p50")),
     ("p95", _spread("completion_s", 1, 2, "p95")),
 )
-TRAFFIC: Sequence[Column] = (
-    ("traffic", _text("name")),
-    ("flows", _text("flows")),
-    ("done", _text("finished")),
-    ("slowdown\nmean", _number("slowdown", 1, 2, "mean")),
-    *((part, _number("slowdown", 1, 2, part)) for part in ("p50", "p95", "p99")),
-    ("SRPT", _number("srpt", 1, 2)),
-    ("PS", _number("ps", 1, 2)),
-    ("retrans", _percent("retransmit_ratio")),
-)
 LINKS: Sequence[Column] = (
     ("link", lambda row: f"{row['link']} {row['direction']}"),
     ("Mbit/s", _number("rate_bps", 1e6, 2)),
@@ -138,7 +125,7 @@ LINKS: Sequence[Column] = (
 
 def _columns(kind: Kind) -> list[Column]:
     """The columns of a kind of traffic; a unit that repeats is not written again."""
-    columns: list[Column] = [(kind.named, _text(kind.named))]
+    columns: list[Column] = [(kind.word, _text(kind.named))]
     unit = ""
     for figure in kind.figures:
         is_new = figure.unit not in ("", "%", unit)
@@ -154,21 +141,6 @@ def _figure(figure: Figure) -> Callable[[Row], str]:
         return f"{text} %" if figure.unit == "%" and text != "-" else text
 
     return cell
-
-
-def _traffic_rows(summary: Row) -> list[Row]:
-    """A row for each group of traffic, then one for each class of sizes."""
-    rows: list[Row] = []
-    for group in summary["traffic"]:
-        rows.append({**group, **group["yardsticks"], "name": group["group"]})
-        rows += [
-            {
-                "name": f"  {row['sizes']}", "flows": row["flows"], "finished": "",
-                "slowdown": row["slowdown"], "srpt": None, "ps": None, "retransmit_ratio": None,
-            }
-            for row in group["classes"]
-        ]  # fmt: skip
-    return rows
 
 
 def path_line(summary: Row) -> str:

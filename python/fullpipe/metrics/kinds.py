@@ -26,18 +26,36 @@ class Figure:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of traffic: its key in summaries (`metrics.summarise`), the key of a row's name, and
-    its title."""
+    """A kind of traffic: its key in summaries (`metrics.summarise`), the key of a row's name, its
+    title, and what figures mean where that is not plain. `noun`: what one of it is called, where
+    the key is another word."""
 
     key: str
     named: str
     title: str
     figures: tuple[Figure, ...]
+    note: str = ""
+    noun: str = ""
+
+    @property
+    def word(self) -> str:
+        """What one of it is called."""
+        return self.noun or self.named
+
+    def rows(self, summary: Row) -> list[Row]:
+        """The rows of a summary, each followed by those of its `classes`, if it has such."""
+        found: list[Row] = []
+        for row in summary[self.key]:
+            parts = [{**part, self.named: f"  {part['sizes']}"} for part in row.get("classes", ())]
+            found += [row, *parts]
+        return found
 
 
 def _of(key: str, part: str | None = None, divisor: float = 1.0) -> Callable[[Row], float | None]:
     def read(row: Row) -> float | None:
-        value = row[key] if part is None else row[key][part]
+        value = row.get(key)  # a class of sizes has only some
+        if part is not None and value is not None:
+            value = value[part]
         return None if value is None else float(value) / divisor
 
     return read
@@ -75,4 +93,20 @@ KINDS: tuple[Kind, ...] = (
         Figure("p99", "ms", 1, _of("rtt_ms", "p99")),
         Figure("max", "ms", 1, _of("rtt_ms", "max")),
     )),
+    Kind("traffic", "group", "Flows that come and go", (
+        Figure("flows", "", 0, _of("flows")),
+        Figure("done", "", 0, _of("finished")),
+        Figure("time p50", "ms", 0, _of("completion_s", "p50", 1e-3), "completion time p50"),
+        Figure("p95", "ms", 0, _of("completion_s", "p95", 1e-3), "completion time p95"),
+        Figure("slowdown mean", "", 2, _of("slowdown", "mean"), "slowdown"),
+        Figure("p50", "", 2, _of("slowdown", "p50")),
+        Figure("p95", "", 2, _of("slowdown", "p95"), "slowdown p95"),
+        Figure("p99", "", 2, _of("slowdown", "p99")),
+        Figure("SRPT", "", 2, _of("yardsticks", "srpt")),
+        Figure("PS", "", 2, _of("yardsticks", "ps")),
+        Figure("goodput", "Mbit/s", 2, _of("goodput_bps", divisor=1e6), "goodput"),
+        Figure("retrans", "%", 2, _of("retransmit_ratio", divisor=0.01), "retransmissions"),
+        Figure("at once", "", 1, _of("at_once", "mean")),
+    ), "Slowdown: completion over size / rate + RTT. SRPT, PS: its mean if an ideal link served "
+       "the same arrivals. At once: mean.", "traffic"),
 )  # fmt: skip

@@ -140,7 +140,7 @@ def _of_kinds(summaries: Mapping[str, Sequence[dict[str, Any]]]) -> list[Row]:
                     ]
                     for label, runs in summaries.items()
                 }
-                title = f"{kind.named} {name}: {figure.compared}"
+                title = f"{kind.word} {name}: {figure.compared}"
                 row = compare_values(title, figure.unit, figure.digits, found)
                 if row is not None:
                     rows.append(row)

@@ -116,7 +116,6 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
         folded=len(runs) > MAX_RUNS_UNFOLDED,
         with_links=[run for run in runs if has_names(run.summary["links"])],
         with_kinds=[(kind, [run for run in runs if kind.key in run.summary]) for kind in KINDS],
-        with_traffic=[run for run in runs if "traffic" in run.summary],
         headlines=[headline(group) for group in groups[:MAX_HEADLINES]],
         comparison=_comparison(groups) if len(runs) > 1 else [],
         shares=[(group, compare_shares([run.summary for run in group.runs])) for group in groups],
