@@ -16,6 +16,7 @@ from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
 from fullpipe.metrics.kinds import KINDS, Kind
 from fullpipe.metrics.limiting import limiting_link
+from fullpipe.plan.bottleneck import framed_bytes
 from fullpipe.recording.recording import Recording
 from fullpipe.report.comparison import compare_runs
 from fullpipe.report.page import write_report
@@ -105,3 +106,30 @@ def test_what_is_said_of_kernels_in_the_terminal_is_one_line(buffer: str, rate: 
     }
     text = brief(make_scenario(document))
     assert len(text) <= 100 and "docs/evidence/map.md" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "packet_bytes", "framed"),
+    [
+        ({}, 1514, 1514),  # raw: the Ethernet header counts
+        ({"overhead_bytes": 10, "framing": "atm"}, 1514, 32 * 53),  # 1510 B in cells of 48
+        ({"overhead_bytes": 22, "framing": "ptm"}, 1514, 1522 + 24),
+        ({"overhead_bytes": 0, "mpu_bytes": 84}, 66, 84),
+        ({"overhead_bytes": -14}, 1514, 1486),
+    ],
+)
+def test_what_a_packet_takes_of_a_shapers_rate_is_as_linux_counts_it(
+    options: dict[str, Any], packet_bytes: int, framed: int
+) -> None:
+    assert framed_bytes(packet_bytes, options) == framed
+
+
+def test_a_full_line_of_atm_is_used_wholly(tmp_path: Path) -> None:
+    document = {
+        "duration": "30s", "warmup": "10s",
+        "path": {"rate": "840kbit", "rtt": "30ms", "qdisc": "cake",
+                 "qdisc_options": {"framing": "atm", "overhead": 10}},
+        "flow": [{"cc": "cubic"}],
+    }  # fmt: skip
+    [made] = run_scenario(make_scenario(document), "warmup = '10s'", [tmp_path / "r"]).recordings
+    assert summarise(made)["path"]["utilisation"] == pytest.approx(1.0, abs=0.01)

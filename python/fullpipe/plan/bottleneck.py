@@ -7,9 +7,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from fullpipe.base.packets import LINK_HEADER_BYTES, wire_bytes
 from fullpipe.scenario import link_traces
 
 Direction = Literal["forward", "reverse"]
+_MTU_BYTES = 1500
 DIRECTIONS: tuple[Direction, Direction] = ("forward", "reverse")
 
 
@@ -50,10 +52,13 @@ def link_rates_bps(link: Mapping[str, Any]) -> tuple[float | None, float | None]
     return forward, reverse
 
 
-def link_capacity(link: Mapping[str, Any], direction: Direction) -> Capacity:
-    """What a plan's link can carry in one direction. It is not known of Wi-Fi, of CAKE that sets
-    its rate by what arrives, and of a trace whose file is no longer the one of the plan."""
-    return _capacity(_wire(link, direction))
+def link_capacity(
+    link: Mapping[str, Any], direction: Direction, mtu_bytes: int = _MTU_BYTES
+) -> Capacity:
+    """What a plan's link can carry in one direction, in full packets of this MTU. It is not known
+    of Wi-Fi, of CAKE that sets its rate by what arrives, and of a trace whose file is no longer the
+    one of the plan."""
+    return _capacity(_wire(link, direction), mtu_bytes)
 
 
 def policed_bps(link: Mapping[str, Any], direction: Direction) -> float | None:
@@ -82,7 +87,8 @@ def bottleneck_of(plan: Mapping[str, Any], direction: Direction) -> Bottleneck:
     rate_bps = float(wire["rate_bps"]) if wire["rate_bps"] else None
     policed = None if slowest is None else policed_bps(slowest, direction)
     queue = queue_name(name, direction)
-    return Bottleneck(queue, rate_bps, wire["qdisc"], _capacity(wire), policed)
+    mtu_bytes = (plan.get("path") or {}).get("mtu_bytes", _MTU_BYTES)
+    return Bottleneck(queue, rate_bps, wire["qdisc"], _capacity(wire, mtu_bytes), policed)
 
 
 def data_directions(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> list[Direction]:
@@ -107,9 +113,10 @@ def _wire(link: Mapping[str, Any], direction: Direction) -> Mapping[str, Any]:
     return link["medium"].get(direction) or {}
 
 
-def _capacity(wire: Mapping[str, Any]) -> Capacity:
+def _capacity(wire: Mapping[str, Any], mtu_bytes: int) -> Capacity:
     rate_bps, trace = wire.get("rate_bps"), wire.get("rate_trace")
-    if not rate_bps or (wire.get("qdisc") or {}).get("aqm", {}).get("autorate_ingress"):
+    aqm = (wire.get("qdisc") or {}).get("aqm", {})
+    if not rate_bps or aqm.get("autorate_ingress"):
         return Capacity()
     if trace:
         try:
@@ -118,7 +125,25 @@ def _capacity(wire: Mapping[str, Any]) -> Capacity:
             return Capacity()
         return Capacity(trace=found.path) if found.sha256 == trace["sha256"] else Capacity()
     steps = [(at_ns / 1e9, float(bps)) for at_ns, bps in wire.get("rate_steps", ())]
-    return Capacity(((0.0, float(rate_bps)), *steps))
+    packet_bytes = wire_bytes(mtu_bytes)
+    part = packet_bytes / framed_bytes(packet_bytes, aqm)
+    return Capacity(tuple((at_s, part * bps) for at_s, bps in ((0.0, float(rate_bps)), *steps)))
+
+
+def framed_bytes(packet_bytes: int, aqm: Mapping[str, Any]) -> int:
+    """What a packet takes of the rate of a discipline that counts the link layer's overhead
+    (cake_calc_overhead() of sch_cake.c; crates/fullpipe-net/src/queue/cake/framing.rs)."""
+    overhead = aqm.get("overhead_bytes")
+    if overhead is not None:  # in place of the Ethernet header
+        packet_bytes += overhead - LINK_HEADER_BYTES
+    packet_bytes = max(packet_bytes, aqm.get("mpu_bytes", 0), 1)
+    match aqm.get("framing"):
+        case "atm":
+            return math.ceil(packet_bytes / 48) * 53
+        case "ptm":
+            return packet_bytes + math.ceil(packet_bytes / 64)
+        case _:
+            return packet_bytes
 
 
 def _slowest(plan: Mapping[str, Any], direction: Direction) -> Mapping[str, Any] | None:

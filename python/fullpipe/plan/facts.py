@@ -76,11 +76,14 @@ class LinkQueue(NamedTuple):
 def link_queues(plan: Mapping[str, Any]) -> list[LinkQueue]:
     """Every queue that has a rate, and both of a link that is no wire."""
     found = []
+    mtu = (plan.get("path") or {}).get("mtu_bytes", 1500)
     for link in plan.get("links", []):
         for direction, rate_bps in zip(DIRECTIONS, link_rates_bps(link), strict=True):
             if rate_bps or link["medium"].get("kind", "wire") != "wire":
                 name = queue_name(link["name"], direction)
-                queue = Queue(name, link_capacity(link, direction), policed_bps(link, direction))
+                queue = Queue(
+                    name, link_capacity(link, direction, mtu), policed_bps(link, direction)
+                )
                 if rate_bps and queue.policed_bps is not None:
                     rate_bps = min(rate_bps, queue.policed_bps)
                 found.append(LinkQueue(link["name"], direction, rate_bps, queue))
