@@ -36,13 +36,13 @@ ENTRIES = {
     ),
     "home-bufferbloat": Entry(
         "Bufferbloat at home", "rtt",
-        "A backup over a modem of 10 Mbit/s with a deep buffer, and a page every half second.",
-        "RTTs of a third of a second. The flat lines are pages that are done.",
+        "A backup over a modem of 10 Mbit/s with a deep buffer, and a page every ten seconds.",
+        "RTTs of a third of a second. In the tables: a page of 100 KB takes 1.4 s.",
     ),
     "home-fq-codel": Entry(
         "The same with FQ-CoDel", "rtt",
         "The line of the scenario above with a queue that keeps flows apart and itself short.",
-        "The scale: the backup's RTT stays below 40 ms. Flat lines are pages that are done.",
+        "The backup's RTT stays below 40 ms but where a page begins, and a page takes 0.23 s.",
     ),
     "home-cake": Entry(
         "A router with SQM", "throughput",
