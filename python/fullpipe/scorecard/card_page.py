@@ -18,7 +18,7 @@ from fullpipe.scorecard.changes import Comparison
 from fullpipe.scorecard.gate import Judged
 
 _WIDTH, _HEIGHT, _TOP, _BOTTOM = 1100, 390, 16, 110
-_STRIP_WIDTH, _STRIP_HEIGHT = 220, 22
+_STRIP_WIDTH, _STRIP_HEIGHT, _SCALE_HEIGHT = 220, 22, 12
 #: Tolerances from the middle of the overview to its ends.
 MOST_TOLERANCES = 10
 
@@ -110,7 +110,8 @@ def overview_place(values: Mapping[str, float], subject: str, better: str) -> fl
 
 
 def _strip(measure: Mapping[str, Any], colours: Mapping[str, str]) -> str:
-    """A small multiple: every subject's value with its interval on one axis from 0."""
+    """A small multiple: every subject's value with its interval on one axis from 0, whose ends are
+    written."""
     numbers = [
         number(one[key]) for one in measure["subjects"].values() for key in ("value", "low", "high")
     ]
@@ -125,9 +126,16 @@ def _strip(measure: Mapping[str, Any], colours: Mapping[str, str]) -> str:
 
     middle = _STRIP_HEIGHT / 2
     parts = [
-        f'<svg class="strip drawn" width="{_STRIP_WIDTH}" height="{_STRIP_HEIGHT}" role="img">'
+        f'<svg class="strip drawn" width="{_STRIP_WIDTH}" '
+        f'height="{_STRIP_HEIGHT + _SCALE_HEIGHT}" role="img">'
         f'<line x1="6" x2="{_STRIP_WIDTH - 6}" y1="{middle}" y2="{middle}" stroke="#ddd"/>'
     ]
+    for end, place, anchor in ((low, 6, "start"), (high, _STRIP_WIDTH - 6, "end")):
+        parts.append(
+            f'<path d="M{place} {middle - 4}v8" stroke="#999"/>'
+            f'<text x="{place}" y="{_STRIP_HEIGHT + 9}" font-size="10" fill="#555" '
+            f'text-anchor="{anchor}">{shown(end)}</text>'
+        )
     for index, (name, one) in enumerate(reversed(measure["subjects"].items())):
         value, left, right = (number(one[key]) for key in ("value", "low", "high"))
         y = middle + (index % 3 - 1) * 4

@@ -63,7 +63,10 @@ const shown = (value, scale, digits) => value === null ? "-" : (value / scale).t
 
 // ---- bench ------------------------------------------------------------------------------------
 
+// What a slider was set to is exact until it is moved itself; then it has two digits.
 function sliderValue(slider) {
+  const exact = $(slider.key).dataset.exact;
+  if (exact !== undefined) return Number(exact);
   const position = Number($(slider.key).value) / 1000;
   const value = slider.least === 0
     ? slider.most * position
@@ -77,6 +80,7 @@ function setSlider(slider, value) {
     ? kept / slider.most
     : Math.log(kept / slider.least) / Math.log(slider.most / slider.least);
   $(slider.key).value = Math.round(1000 * position);
+  $(slider.key).dataset.exact = Number(kept.toPrecision(6));
   tellSlider(slider);
 }
 
@@ -93,7 +97,7 @@ function makeSliders(about) {
       type: "range", id: slider.key, min: 0, max: 1000, "aria-label": `${slider.label} in ${slider.unit}`,
     });
     const output = element("output", { for: slider.key, id: `${slider.key}-value` });
-    input.addEventListener("input", () => tellSlider(slider));
+    input.addEventListener("input", () => { delete input.dataset.exact; tellSlider(slider); });
     input.addEventListener("change", run);
     form.append(element("label", {}, output, input));
     setSlider(slider, slider.value);
