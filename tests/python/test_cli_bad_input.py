@@ -48,6 +48,21 @@ BAD = {
     "zero rtt": (GOOD.replace("20ms", "0ms"), "path.rtt", "'0ms'"),
     "negative rtt": (GOOD.replace("20ms", "-20ms"), "path.rtt", "'-20ms'"),
     "unknown cc": (GOOD.replace("cubic", "cubik"), "did you mean cubic", "'cubik'"),
+    "a family of algorithms": (GOOD.replace("cubic", "BBR"), "did you mean bbr1 or bbr2 or bbr3"),
+    "a discipline in capitals": (
+        GOOD.replace("rtt =", 'qdisc = "CAKE"\nrtt ='), "path.qdisc: 'CAKE'", "did you mean 'cake'?"
+    ),
+    "a discipline with a hyphen": (
+        GOOD.replace("rtt =", 'qdisc = "fq-codel"\nrtt ='), "did you mean 'fq_codel'?"
+    ),
+    "what owners call a rate": (
+        GOOD.replace("rtt =", 'download = "300mbit"\nrtt ='),
+        "path.download: unknown key; write rate",
+    ),
+    "what owners call a delay": (
+        GOOD.replace("rtt =", 'latency = "3ms"\nrtt ='), "path.latency: unknown key; write rtt",
+    ),
+    "the loss of everything": (GOOD.replace("rtt =", "loss = 1\nrtt ="), "path.loss", '"1%"'),
     "empty cc": (GOOD.replace("cubic", ""), "flow.0.cc"),
     "no flows": ("flow = []\n" + GOOD.split("[[flow]]")[0], "flow"),
     "flow missing": (GOOD.split("[[flow]]")[0], "there must be at least one [[flow]]"),

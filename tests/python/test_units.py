@@ -1,5 +1,7 @@
 """Quantities are read once, and only with their units."""
 
+from typing import Any
+
 import pytest
 
 from fullpipe.base import units
@@ -54,6 +56,8 @@ def test_a_bdp_is_rate_times_rtt() -> None:
     # 10 Mbit/s x 40 ms = 400,000 bit = 50,000 bytes.
     assert units.parse_buffer("1bdp").limit_bytes(10_000_000, 40_000_000) == 50_000
     assert units.parse_buffer("0.5bdp").limit_bytes(10_000_000, 40_000_000) == 25_000
+    assert units.parse_buffer("500ms").limit_bytes(10_000_000, 40_000_000) == 625_000
+    assert units.parse_buffer("0.5s").limit_bytes(10_000_000, 1) == 625_000
     assert units.parse_buffer("100pkt").limit_bytes(10_000_000, 40_000_000) is None
 
 
@@ -83,3 +87,39 @@ def test_what_is_no_quantity_is_refused_with_an_example(parse: object, text: obj
 def test_a_list_is_told_from_a_value_without_a_unit() -> None:
     with pytest.raises(units.UnitError, match=r"is a list: write one value.*fullpipe sweep"):
         units.parse_time(["10ms", "30ms"])
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "cure"),
+    [
+        (units.parse_rate, "20Mbit/s", "as a rate it is 20mbit"),
+        (units.parse_rate, "20 Mbps", "as a rate it is 20mbit"),
+        (units.parse_rate, "1.5 Gb/s", "as a rate it is 1.5gbit"),
+        (units.parse_rate, "100M", "as a rate it is 100mbit"),
+        (units.parse_rate, "20MB/s", "of bytes, it is 160mbit"),
+        (units.parse_rate, "300/20", "these are two rates"),
+        (units.parse_rate, "100/40 Mbit/s", "these are two rates"),
+        (units.parse_rate, "20,5mbit", "write 20.5mbit: a point"),
+        (units.parse_rate, "1,000mbit", "write 1000mbit or 1.000mbit"),
+        (units.parse_time, "40msec", "as a time it is 40ms"),
+        (units.parse_time, "1,5s", "write 1.5s"),
+        (units.parse_buffer, "1Mb", "write 1MB for 1,048,576 bytes"),
+        (units.parse_loss, 1, 'write "1%", or "100%"'),
+        (units.parse_loss, "1.0", 'write "1%", or "100%"'),
+        (units.parse_loss, 2.5, 'write "2.5%"'),
+    ],
+)
+def test_what_people_write_is_answered_by_what_is_right(parse: Any, text: Any, cure: str) -> None:
+    with pytest.raises(units.UnitError) as error:
+        parse(text)
+    assert cure in str(error.value)
+
+
+@pytest.mark.parametrize("text", [0, 0.5, "0.5", "1%", "100%", 0.999])
+def test_a_loss_that_is_plain_is_read(text: Any) -> None:
+    assert 0 <= units.parse_loss(text) <= 1
+
+
+@pytest.mark.parametrize("text", ["1mb", "1MB", "64kb", "64KiB"])
+def test_sizes_as_tc_writes_them_are_buffers(text: str) -> None:
+    assert units.parse_buffer(text).kind == "bytes"

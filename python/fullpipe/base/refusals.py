@@ -1,4 +1,5 @@
 """Errors that Pydantic found, as one line for people: which key, which value, what would be right.
+A model may say with `SPOKEN_KEYS` what people mean by keys that it does not have.
 
 For every document from outside: scenarios, sweeps, papers' entries, scorecards, requests of a page,
 a recording's metadata. Knows the shape of models, never what a key means.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 import typing
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -35,7 +36,6 @@ _RIGHT = {
     "float_type": "must be a number",
     "float_parsing": "must be a number",
     "finite_number": "must be a finite number",
-    "literal_error": "must be {expected}",
     "enum": "must be {expected}",
     "greater_than": "must be above {gt}",
     "greater_than_equal": "must be at least {ge}",
@@ -77,9 +77,20 @@ def right(detail: ErrorDetails) -> str:
             return f"must match the regular expression {pattern}"
         capital = "" if "A-Z" in pattern else "small "
         return f"may have {capital}letters, digits and {' '.join(letters[1])} only"
+    if kind == "literal_error":
+        return f"must be {context['expected']}{_meant(detail['input'], context['expected'])}"
     if kind in _RIGHT:
         return _RIGHT[kind].format_map(context)
     return detail["msg"].removeprefix("Value error, ")
+
+
+def _meant(given: Any, expected: str) -> str:
+    """The choice that is nearly as given: in other letters, with other signs between words."""
+    if not isinstance(given, str):
+        return ""
+    plain = {re.sub(r"[-_ ]", "", one): one for one in re.findall(r"'([^']*)'", expected)}
+    near = difflib.get_close_matches(re.sub(r"[-_ ]", "", given.lower()), plain, 1, 0.75)
+    return f"; did you mean '{plain[near[0]]}'?" if near else ""
 
 
 def unknown_key(key: str, known: Iterable[str], tables: Sequence[str] = ()) -> str:
@@ -92,7 +103,8 @@ def unknown_key(key: str, known: Iterable[str], tables: Sequence[str] = ()) -> s
 
 def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[str, str]:
     """The key, and what is wrong with it."""
-    keys, known = _place(model, detail["loc"])
+    keys, table = _place(model, detail["loc"])
+    known = _keys_of(table)
     where = ".".join([below, *keys] if below else keys)
     given = detail["input"]
     message = right(detail)
@@ -108,6 +120,9 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
             belong = "belongs" if len(moved) == 1 else "belong"
             what = what.replace("keys", "key") if len(moved) == 1 else what
             return where, f"{what} {' and '.join(moved)} {belong} {_AT_THE_TOP}"
+        spoken: Mapping[str, str] = getattr(table, "SPOKEN_KEYS", {})
+        if keys[-1].lower() in spoken:
+            return where, f"unknown key; {spoken[keys[-1].lower()]}"
         return where, unknown_key(keys[-1], known, tables)
     shown = _shown(given)
     if detail["type"] == "model_type":
@@ -146,9 +161,9 @@ def _keys_of_the_file(keys: Sequence[str], given: Any, model: type[BaseModel]) -
 
 def _place(
     model: type[BaseModel], location: tuple[int | str, ...]
-) -> tuple[list[str], dict[str, type[BaseModel] | None]]:
-    """The keys as a document has them, without Pydantic's names of alternatives; and the keys that
-    the table of the last one may have, each with its model if it is a table."""
+) -> tuple[list[str], type[BaseModel]]:
+    """The keys as a document has them, without Pydantic's names of alternatives; and the table of
+    the last one."""
     keys: list[str] = []
     table: type[BaseModel] = model
     annotation: Any = None
@@ -162,8 +177,13 @@ def _place(
         table = next(_models(annotation), table)
         field = table.model_fields.get(name)
         annotation = field.annotation if field else annotation
+    return keys, table
+
+
+def _keys_of(table: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
+    """The keys that a table may have, each with its model if it is a table."""
     written = {name: field for name, field in table.model_fields.items() if not field.exclude}
-    return keys, {name: next(_models(f.annotation), None) for name, f in written.items()}
+    return {name: next(_models(f.annotation), None) for name, f in written.items()}
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -24,6 +24,18 @@ SIZE_BYTES = {"b": 1, "kb": KIB, "mb": MIB, "gb": GIB, "kib": KIB, "mib": MIB, "
 _PACKETS = ("pkt", "pkts", "packets", "p")
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z%]*)\s*")
 
+#: What people call units, and what they are called here.
+_SPOKEN_TIMES = {
+    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "µs": "us",
+    "nsec": "ns", "m": "min", "mins": "min", "minute": "min", "minutes": "min",
+}  # fmt: skip
+_SPOKEN_RATE = re.compile(r"([0-9.]+)\s*([kmg]?)(b|bits?)?(?:/s|/sec|ps)?", re.IGNORECASE)
+_SPOKEN_TIME = re.compile(r"([0-9.]+)\s*([a-zµ]+)", re.IGNORECASE)
+_TWO_RATES = re.compile(r"[0-9.]+\s*[a-z]*\s*[/:]\s*[0-9.]+.*", re.IGNORECASE)
+_COMMA = re.compile(r"\s*([0-9]+),([0-9]+)(\s*[a-zA-Z%]*.*)")
+#: `Mb`, which is a megabit to some and, as to tc(8), 1 MiB to others.
+_BITS_OR_BYTES = re.compile(r"\s*[0-9.]+\s*([KMG])b\s*")
+
 #: Codepoints by name: class selectors and EF, AF (RFC 2474, 2597, 3246), VOICE-ADMIT (RFC 5865) and
 #: LE (RFC 8622), as iproute2's rt_dsfield has them.
 DSCP = {
@@ -44,9 +56,10 @@ class UnitError(ValueError):
 
 @dataclass(frozen=True)
 class Buffer:
-    """A queue limit: so many bytes, packets or bandwidth-delay products (rate x base RTT)."""
+    """A queue limit: so many bytes, packets, bandwidth-delay products (rate x base RTT), or as many
+    bytes as the link carries in so many ns."""
 
-    kind: Literal["bytes", "packets", "bdp"]
+    kind: Literal["bytes", "packets", "bdp", "ns"]
     value: float
 
     def limit_bytes(self, rate_bps: int, rtt_ns: int) -> int | None:
@@ -55,8 +68,8 @@ class Buffer:
             return None
         if self.kind == "bytes":
             return int(self.value)
-        bdp_bytes = rate_bps * rtt_ns / NS_PER_S / 8
-        return max(1, round(self.value * bdp_bytes))
+        time_ns = self.value if self.kind == "ns" else self.value * rtt_ns
+        return max(1, round(time_ns * rate_bps / NS_PER_S / 8))
 
 
 @dataclass(frozen=True)
@@ -107,11 +120,18 @@ def parse_size(text: object) -> int:
 
 
 def parse_buffer(text: object) -> Buffer:
-    """A queue limit such as `1bdp`, `64KB`, `50000B` or `100pkt`.
+    """A queue limit such as `1bdp`, `64KB`, `50000B`, `100pkt`, or `500ms` at the link's rate.
 
-    Raises UnitError for anything else, zero, negative or above 10^6 BDP or packets."""
-    right = "a buffer such as 1bdp, 64KB, 50000B or 100pkt"
+    Raises UnitError for anything else, zero, negative, above 10^6 BDP or packets or above a week,
+    and for `1Mb`, which may mean bits."""
+    right = "a buffer such as 1bdp, 500ms, 64KB, 50000B or 100pkt"
     number, unit = _split(text, right)
+    if isinstance(text, str) and (match := _BITS_OR_BYTES.fullmatch(text)):
+        size = f"{number:f}{match[1]}B"
+        count = parse_size(size)
+        raise UnitError(f"{text!r} may mean bits or bytes: write {size} for {count:,} bytes")
+    if unit in _TIME_NS:
+        return Buffer("ns", float(parse_duration(text)))
     if unit in SIZE_BYTES:
         return Buffer("bytes", float(parse_size(text)))
     if number <= 0 or number > 10**6:
@@ -155,6 +175,21 @@ def parse_ratio(text: object) -> float:
     if not math.isfinite(value) or not 0 <= value <= 1:
         raise UnitError(f"{text!r} is out of range: {right}, from 0 to 1")
     return value
+
+
+def parse_loss(text: object) -> float:
+    """As `parse_ratio`, but a plain number from 1 on is refused: nobody knows whether 1 is all, or
+    one in a hundred."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        number = float(text)
+    else:
+        plain = isinstance(text, str) and re.fullmatch(r"\s*[0-9.]+\s*", text)
+        number = float(text) if plain and isinstance(text, str) and text.count(".") < 2 else 0.0
+    if number == 1:
+        raise UnitError(f'{text!r} is ambiguous: write "1%", or "100%" for the loss of everything')
+    if 1 < number <= 100:
+        raise UnitError(f'{text!r} is out of range: write "{number:g}%"')
+    return parse_ratio(text)
 
 
 def parse_dscp(text: object) -> int:
@@ -213,7 +248,7 @@ def _split_text(text: str, right: str) -> tuple[Decimal, str]:
     match = _NUMBER.fullmatch(text)
     if not match or len(text) > 40:
         shown = text if len(text) <= 40 else text[:37] + "..."
-        raise UnitError(f"{shown!r} is not {right}")
+        raise UnitError(f"{shown!r} is not {right}{_cure(text)}")
     try:
         return Decimal(match[1]), match[2].lower()
     except InvalidOperation as error:
@@ -227,12 +262,39 @@ def _parse(
     if unit not in units and not (unit == "" and number == 0):
         known = ", ".join(units)
         why = f"unknown unit {unit!r}" if unit else "no unit"
-        raise UnitError(f"{text!r} has {why}: write {right} (units: {known})")
+        cure = _cure(text) if isinstance(text, str) else ""
+        raise UnitError(f"{text!r} has {why}: write {right} (units: {known}){cure}")
     value = int((number * units.get(unit, 1)).to_integral_value())
     if value < least or value > most:
         low = "above 0" if least else "0 or more"
         raise UnitError(f"{text!r} is out of range: {right}, {low} and at most {most_text}")
     return value
+
+
+def _cure(text: str) -> str:
+    """What was probably meant by a quantity that is not written as here; empty where nobody
+    knows."""
+    if match := _COMMA.fullmatch(text):
+        whole, part, rest = match.groups()
+        thousands = f"{whole}{part}{rest} or " if len(part) == 3 else ""
+        return f"; write {thousands}{whole}.{part}{rest}: a point, not a comma"
+    if _TWO_RATES.fullmatch(text):
+        return (
+            '; these are two rates: rate is that of "up" flows, and the other direction has '
+            "reverse_rate in [path], or a rate in [link.reverse]"
+        )
+    if (match := _SPOKEN_RATE.fullmatch(text)) and (match[2] or match[3]):
+        number, prefix, unit = match[1], match[2].lower(), match[3] or ""
+        try:
+            value = Decimal(number)
+        except InvalidOperation:
+            return ""
+        if unit == "B":
+            return f"; of bytes, it is {(value * 8).normalize():f}{prefix}bit"
+        return f"; as a rate it is {number}{prefix}bit"
+    if (match := _SPOKEN_TIME.fullmatch(text)) and match[2].lower() in _SPOKEN_TIMES:
+        return f"; as a time it is {match[1]}{_SPOKEN_TIMES[match[2].lower()]}"
+    return ""
 
 
 def counted(count: int, what: str) -> str:

@@ -41,7 +41,10 @@ def ci(
     fail_if: FailIf = None,
     allow: AllowFile = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the page, JSON, JUnit and Markdown.")
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Folder for the page, JSON, JUnit and Markdown."
+        ),
     ] = Path("fullpipe-ci"),
     jobs: Jobs = None,
     store: RunsFolder = None,

@@ -44,7 +44,7 @@ def _elsewhere(words: Sequence[str]) -> list[str]:
     for index, word in enumerate(found):
         if word.startswith("--out="):
             found[index] = f"{word.rstrip('/')}-gdb"
-        elif word == "--out" and index + 1 < len(found):
+        elif word in ("--out", "-o") and index + 1 < len(found):
             found[index + 1] = f"{found[index + 1].rstrip('/')}-gdb"
     return found if "--force" in found else [*found, "--force"]
 

@@ -240,7 +240,9 @@ def run(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The page; by default recordings/NAME.html."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The page; by default recordings/NAME.html."
+        ),
     ] = None,
 ) -> None:
     """Runs entries, prints verdicts, and writes a page.
@@ -316,7 +318,7 @@ def run(
 @with_groups
 def report(
     chosen: Chosen = _DEFAULT,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page.")] = Path(
         "recordings/verdicts.html"
     ),
     claims: Annotated[

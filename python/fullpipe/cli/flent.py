@@ -34,7 +34,8 @@ _Interpolation = Annotated[
 def import_(
     files: _Files,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the recordings, one per file.")
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the recordings, one per file."),
     ] = Path("recordings/flent"),
     flent_interpolation: _Interpolation = False,
 ) -> None:
@@ -75,7 +76,10 @@ def export(
     out: Annotated[
         Path,
         typer.Option(
-            metavar="PATH", help="Folder, or for one recording a name that ends in .flent.gz."
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="Folder, or for one recording a name that ends in .flent.gz.",
         ),
     ] = Path(),
     test: Annotated[

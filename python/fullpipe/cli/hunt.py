@@ -33,9 +33,9 @@ def hunt(
         str, typer.Option(help="Time on two cores; counted in packets, so that results repeat.")
     ] = "5min",
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the search.")] = 1,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the scenarios.")] = Path(
-        "hunts"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the scenarios.")
+    ] = Path("hunts"),
     json_: Json = False,
     jobs: Annotated[int | None, typer.Option(min=1, help="Threads; default: all cores.")] = None,
 ) -> None:

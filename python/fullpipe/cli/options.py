@@ -79,7 +79,8 @@ Figures = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Write figures (PDF, SVG, PNG) into this folder.")
 ]
 Recordings = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder for the recordings and the report.")
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Folder for the recordings and the report."),
 ]
 KernelImage = Annotated[
     str | None,

@@ -44,7 +44,10 @@ def plot(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="FILE.pdf, .svg, .png or .html; by default a PNG in STORE."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="FILE.pdf, .svg, .png or .html; by default a PNG in STORE.",
         ),
     ] = None,
     sweep: ChosenSweep = None,

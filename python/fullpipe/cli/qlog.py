@@ -14,7 +14,9 @@ from fullpipe.cli.output import message
 
 def qlog(
     recording: Annotated[Path, typer.Argument(metavar="RECORDING", help="The recording.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the files.")] = Path("qlog"),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")
+    ] = Path("qlog"),
     pcap: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The run's capture, for the events of packets."),

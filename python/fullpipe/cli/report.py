@@ -28,7 +28,9 @@ def report(
         list[Path],
         typer.Argument(metavar="RECORDING", help="Recordings, or folders that hold some."),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page.")] = Path(
+        "report.html"
+    ),
     figures: Figures = None,
     looks: LookOptions = DEFAULT_LOOK,
     light: Light = False,

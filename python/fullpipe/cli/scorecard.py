@@ -60,7 +60,8 @@ def scorecard(
     fail_if: FailIf = None,
     allow: AllowFile = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for the page and the JSON.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for the page and the JSON."),
     ] = None,
     junit: JunitFile = None,
     markdown: MarkdownFile = None,

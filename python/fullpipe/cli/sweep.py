@@ -50,7 +50,8 @@ _SweepFile = Annotated[Path, typer.Argument(metavar="FILE", help="The sweep (TOM
 def run(
     file: _SweepFile,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The store; by default sweeps/NAME.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="The store; by default sweeps/NAME."),
     ] = None,
     jobs: Jobs = None,
     set_: Changes = None,
@@ -115,7 +116,8 @@ def cell(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the scenario to this file.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write the scenario to this file."),
     ] = None,
     set_: Changes = None,
 ) -> None:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Makes traces of flows.", no_args_is_help=True)
 
-_Out = Annotated[Path, typer.Option(metavar="FILE", help="File to write, .csv or .parquet.")]
+_Out = Annotated[
+    Path, typer.Option("--out", "-o", metavar="FILE", help="File to write, .csv or .parquet.")
+]
 
 
 @app.command("from-pcap")

@@ -26,7 +26,7 @@ def tune(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The search (TOML).")],
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="For the results; default: tunes/NAME."),
+        typer.Option("--out", "-o", metavar="DIR", help="For the results; default: tunes/NAME."),
     ] = None,
     trials: Annotated[
         int | None, typer.Option(min=1, help="Settings to try; by default the file's.")

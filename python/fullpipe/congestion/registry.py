@@ -437,7 +437,12 @@ def _unknown(constant: str, algorithm: str, names: list[str]) -> str:
 def _near(name: str, names: list[str]) -> str:
     import difflib  # only where a name is wrong
 
-    near = difflib.get_close_matches(name, names, 3)
+    # "BBR" may be any version of it.
+    near = (
+        difflib.get_close_matches(name, names, 3)
+        or [known for known in names if known.rstrip("0123456789") == name.lower()]
+        or difflib.get_close_matches(name.lower(), names, 3)
+    )
     if near:
         return f"; did you mean {' or '.join(near)}? (all: {', '.join(names)})"
     return f"; known are {', '.join(names)}"

@@ -142,8 +142,9 @@ SIZE = Quantity(
     _shortest({"GB": units.GIB, "MB": units.MIB, "KB": units.KIB, "B": 1}),
 )  # fmt: skip
 _BUFFER = Quantity(
-    "buffer", "a queue limit: BDP, bytes or packets", "1bdp", "above 0, to 1000000 bdp or pkt",
-    units.parse_buffer, lambda value: f"{value.value:g}{value.kind}",
+    "buffer", "a queue limit: BDP, bytes, packets, or a time at the link's rate", "1bdp",
+    "above 0, to 1000000 bdp or pkt", units.parse_buffer,
+    lambda value: f"{value.value:g}{value.kind}",
 )  # fmt: skip
 _SPREAD = Quantity(
     "spread", "a time, or how long packets take at the bottleneck", "1pkt",
@@ -152,6 +153,7 @@ _SPREAD = Quantity(
 _RATIO = Quantity(
     "ratio", "a probability", "1%", "0 to 1, or 0% to 100%", units.parse_ratio, "{:g}".format
 )
+_LOSS = replace(_RATIO, limits="0 to below 1, or 0% to 100%", parse=units.parse_loss)
 _DSCP = Quantity(
     "DSCP", "a DSCP: its name, or a number from 0 to 63", "EF", "a name, or 0 to 63",
     units.parse_dscp, _dscp,
@@ -171,4 +173,6 @@ Size = Annotated[int, SIZE]
 Buffer = Annotated[units.Buffer, _BUFFER]
 Spread = Annotated[units.Spread, _SPREAD]
 Ratio = Annotated[float, _RATIO]
+#: A share of packets that are lost: a plain 1 is refused.
+Loss = Annotated[float, _LOSS]
 Dscp = Annotated[int, _DSCP]

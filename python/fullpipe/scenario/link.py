@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from fullpipe.base import units
 from fullpipe.scenario import link_traces
-from fullpipe.scenario.fields import Rate, Ratio, Time
+from fullpipe.scenario.fields import Loss, Rate, Ratio, Time
 from fullpipe.scenario.impairments import Impairments
 from fullpipe.scenario.queue import Queue
 from fullpipe.scenario.wifi import WifiOptions
@@ -18,14 +18,29 @@ from fullpipe.scenario.wifi import WifiOptions
 MAX_STEPS = 100_000
 
 
+_RATES = (
+    'write rate = "20mbit" for the upload, and rate = "300mbit" in [link.reverse] for the '
+    'download; flows with direction = "down" are downloads'
+)
+
+
 class LinkDirection(Impairments, Queue):
     """The reverse direction of a link. Its rate defaults to that of the forward direction where
     data flow down, and else is not limited; its delay defaults to that of the forward direction."""
 
+    SPOKEN_KEYS: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("download", "upload", "down", "up", "downlink", "uplink"), _RATES),
+        **dict.fromkeys(("bandwidth", "speed", "bw", "capacity"), "write rate"),
+        **dict.fromkeys(("latency", "rtt", "ping"), "write delay, which is of one direction"),
+        **dict.fromkeys(("queue", "limit", "queue_limit"), "write buffer"),
+        **dict.fromkeys(("aqm", "sqm", "scheduler"), 'write qdisc, such as qdisc = "cake"'),
+        **dict.fromkeys(("packet_loss", "loss_rate"), "write loss"),
+    }
+
     delay: Time | None = Field(
         None, description="one-way delay; default: 0, in reverse direction the forward delay"
     )
-    loss: Ratio = Field(0.0, description="random loss before the queue, of probes too")
+    loss: Loss = Field(0.0, description="random loss before the queue, of probes too")
     loss_correlation: Ratio = Field(
         0.0, description="correlation of successive losses, as netem defines it"
     )
@@ -109,6 +124,12 @@ class LinkDirection(Impairments, Queue):
     def first_delay(self) -> int | None:
         """The delay, or the first one of its trace, in ns."""
         return link_traces.delay_trace(self.delay_trace).value if self.delay_trace else self.delay
+
+
+_RATES = (
+    'write rate = "20mbit" for one direction, and rate in [link.reverse] for the other: data of '
+    '"down" flows go there'
+)
 
 
 class Link(LinkDirection):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from fullpipe.scenario.fields import Buffer, Duration, Rate, Ratio, Time
+from fullpipe.scenario.fields import Buffer, Duration, Loss, Rate, Ratio, Time
 from fullpipe.scenario.qdiscs.options import Options
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 from fullpipe.scenario.queue import QdiscName, QdiscOptions, Queue
@@ -15,8 +15,23 @@ JitterShape = Literal["per_packet", "slotted"]
 EcnChoice = bool | Literal["classic", "accecn", "l4s"]
 
 
+_RATES = (
+    'write rate = "20mbit" for the upload and reverse_rate = "300mbit" for the download; flows '
+    'with direction = "down" are downloads'
+)
+
+
 class Path(Queue):
     """One bottleneck and what lies around it."""
+
+    SPOKEN_KEYS: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("download", "upload", "down", "up", "downlink", "uplink"), _RATES),
+        **dict.fromkeys(("bandwidth", "speed", "bw", "capacity"), "write rate"),
+        **dict.fromkeys(("latency", "ping", "delay"), "write rtt, of both directions"),
+        **dict.fromkeys(("queue", "limit", "queue_limit"), "write buffer"),
+        **dict.fromkeys(("aqm", "sqm", "scheduler"), 'write qdisc, such as qdisc = "cake"'),
+        **dict.fromkeys(("packet_loss", "loss_rate"), "write loss"),
+    }
 
     rate: Rate = Field(description="rate of the bottleneck, on the wire")
     rtt: Duration = Field(description="base RTT, without queueing and serialization delay")
@@ -39,7 +54,7 @@ class Path(Queue):
         "are the same"
     )  # fmt: skip
     mtu: int = Field(1500, ge=576, le=9000, description="largest IP packet, in bytes")
-    loss: Ratio = Field(0.0, description="random loss at the senders' egress")
+    loss: Loss = Field(0.0, description="random loss at the senders' egress")
     loss_correlation: Ratio = Field(
         0.0, description="correlation of successive losses, as netem defines it"
     )
@@ -50,7 +65,7 @@ class Path(Queue):
         "packet", description="burst: one draw for all packets that TCP sends at once, as netem "
         "at a sender sees them"
     )  # fmt: skip
-    reverse_loss: Ratio = Field(0.0, description="random loss in reverse direction")
+    reverse_loss: Loss = Field(0.0, description="random loss in reverse direction")
     jitter: Time = Field(
         0, description="largest random extra delay in reverse direction, uniform from 0"
     )
