@@ -17,7 +17,7 @@ typedef signed long long s64;
  * its restrictions here: everything is inlined, on both hosts. Not in a debugger (CC_DEBUG), which
  * shows a function's arguments and stops at its name. */
 #ifdef CC_DEBUG
-#define CC_INLINE static __attribute__((noinline, unused))
+#define CC_INLINE static __attribute__((__noinline__, unused)) /* linux_base.h has a noinline */
 #else
 #define CC_INLINE static inline __attribute__((always_inline, unused))
 #endif

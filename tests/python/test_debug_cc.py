@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from external_files import works
+from kernel_files import PLAIN
 
 FULLPIPE = Path(sys.executable).with_name("fullpipe")
 SCENARIO = """duration = "3s"
@@ -94,3 +95,13 @@ def test_what_cannot_be_debugged_is_refused(changes: tuple[str, ...], said: str)
     answer = ran(str(FULLPIPE), *WORDS, "debugged", "--debug-cc", *changes)
     assert answer.returncode == 2 and said in answer.stderr
     assert not Path("debugged").exists()
+
+
+def test_a_kernels_file_compiled_for_a_debugger_leaves_the_same_recording() -> None:
+    Path("tcp_plain.c").write_text(PLAIN)
+    words = [str(FULLPIPE), *WORDS[:-1], "--cc", "./tcp_plain.c", "--out"]
+    for out, more in (("plain", ()), ("debugged", ("--debug-cc",))):
+        answer = ran(*words, out, *more)
+        assert answer.returncode == 0, answer.stderr
+    one, other = (pq.read_table(f"{out}/flow_samples.parquet") for out in ("plain", "debugged"))
+    assert one.equals(other)

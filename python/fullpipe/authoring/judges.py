@@ -77,7 +77,7 @@ def build(path: str, release: str) -> RealModule:
 def differences(path: str, name: str, real: RealModule) -> tuple[str, list[str]]:
     """What the real module did on a path, in words, and where simulator and glue differ from it.
     Raises UserError if the kernel dies of the module, or another run fails."""
-    judge = _judge(real, name)
+    judge = _judge(path, real, name)
     glue = _run("vm", path, name, 1, kernel=real.release, cc_form="module")
     seeds = _SEEDS if name == _RANDOM else 1
     ours = [_run("sim", path, name, seed) for seed in range(1, seeds + 1)]
@@ -87,13 +87,22 @@ def differences(path: str, name: str, real: RealModule) -> tuple[str, list[str]]
     return judge.words(), found
 
 
-def _judge(real: RealModule, name: str) -> Figures:
+def _judge(path: str, real: RealModule, name: str) -> Figures:
     options = {"kernel": real.release, "module": str(real.file)}
     plan = _plan(f"kernel:{real.name}", name, 1)
     try:
         return _figures(engine("vm").run(plan, lambda _done: True, options))
     except (UserError, RunError) as error:
-        raise UserError(f"the kernel with the real module: {error}") from None
+        raise UserError(f"the kernel with the real module: {error}{_said(path, name)}") from None
+
+
+def _said(path: str, name: str) -> str:
+    """What the simulator says where a kernel dies or hangs: it knows the line."""
+    try:
+        _run("sim", path, name, 1)
+    except (UserError, RunError) as error:
+        return f"\nthe simulator: {error}"
+    return "\nthe simulator finds nothing"
 
 
 def _outside(ours: list[Figures], real: Figures, more: float) -> Iterator[str]:

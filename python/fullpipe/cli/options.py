@@ -101,8 +101,8 @@ Machine = Annotated[
 Form = Annotated[
     CcForm | None,
     typer.Option(
-        help="How the kernel of --engine vm gets fullpipe's algorithms: as ebpf (in QEMU) or as a "
-        "module (in User Mode Linux), which is built for it."
+        help="How the kernel of --engine vm gets fullpipe's algorithms: as ebpf, or as a module "
+        "that is built for it (the default of --machine uml and of files ./tcp_NAME.c)."
     ),
 ]
 KernelModules = Annotated[

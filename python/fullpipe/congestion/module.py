@@ -47,6 +47,8 @@ ccflags-y += $(shell grep -qs cwnd_event_tx_start $(srctree)/include/net/tcp.h &
 _KBUILD_ALONE = """\
 obj-m := {module}.o
 {module}-y := {object}.o
+# Warnings name the file, wherever it was built.
+ccflags-y := -fmacro-prefix-map=$(src)/=
 """
 _MAKEFILE = """\
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause

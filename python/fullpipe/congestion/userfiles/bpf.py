@@ -46,7 +46,8 @@ def compile_bpf(source: Source) -> Path:
     if source.is_kernels:
         raise UserError(
             f"{source.path}: a file of the Linux kernel is no eBPF; in a kernel it runs as a "
-            "module: --cc-form module, --machine uml, or `kernel load --as module`"
+            "module: --cc-form module, which --engine vm takes by itself, or `kernel load --as "
+            "module`"
         )
     clang = shutil.which(os.environ.get("CLANG", "clang"))
     if clang is None:

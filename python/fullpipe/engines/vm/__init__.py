@@ -14,11 +14,11 @@ from typing import Any, get_args
 from fullpipe import _native
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.congestion import module
+from fullpipe.congestion import module, userfiles
 from fullpipe.congestion.registry import sets_of, state_bytes_of
 from fullpipe.engines import assets
 from fullpipe.engines.arrivals import refuse_many_flows, with_arrivals
-from fullpipe.engines.base import CcForm, MachineName, Progress, RunResult
+from fullpipe.engines.base import CcForm, MachineName, Progress, RunResult, engine
 from fullpipe.engines.ecn import refuse_accurate_ecn, refuse_ecn
 from fullpipe.engines.host import refuse_host
 from fullpipe.engines.rows import refuse_links, with_steps
@@ -91,7 +91,8 @@ class VmEngine:
         """Runs the plan; options `machine` (`qemu`, the default, `uml`, or `auto`: `uml` where its
         kernel is built and the plan fits), `kernel` (a version or the path of an image), `modules`,
         `module` (one that the user built, whose congestion controls flows name as kernel:NAME),
-        `cc_form` (`ebpf` or `module`: how the kernel gets ours; eBPF in QEMU),
+        `cc_form` (`ebpf` or `module`: how the kernel gets ours; eBPF in QEMU, but for
+        files of a kernel),
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
         `cc_cost` (the kernel measures our programs and, through one of them, its own CUBIC; the
         result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
@@ -116,7 +117,7 @@ class VmEngine:
             "web": web.request(stock) if stock else None,
             "peer": None,
         }
-        objects = stock | _code(plan, kernel, uml.form_of(options, is_uml))
+        objects = stock | _code(plan, kernel, _form(plan, options, is_uml))
         if module.FILE in objects:
             request["module"] = module.FILE
         if options.get("cc_cost"):
@@ -145,7 +146,9 @@ class VmEngine:
         received = decoded(ended.stream, assets.algorithms(plan))
         if trace:
             Path(trace).write_bytes(received["trace"])
-        failure = received["failure"] or _unfinished(ended, received["complete"])
+        failure = received["failure"]
+        if unfinished := None if failure else _unfinished(ended, received["complete"]):
+            failure = _cause(plan, unfinished)
         if failure and not received["tables"]["flow_samples"]["t_us"][1] and not ended.interrupted:
             raise RunError(failure)
         facts = dict(received["facts"])
@@ -164,6 +167,16 @@ class VmEngine:
         health = {"problems": list(received["problems"]), **dict(received["figures"])}
         tables = with_totals(arrow_tables(received["tables"]), plan)
         return RunResult(tables, metadata, health, ended.interrupted, failure)
+
+
+def _form(plan: Plan, options: Mapping[str, Any], is_uml: bool) -> str:
+    """How the kernel gets our congestion controls: as asked for, else as it can."""
+    if options.get("cc_form"):
+        return str(options["cc_form"])
+    own = [name for name in assets.algorithms(plan) if userfiles.is_external(name)]
+    if any(userfiles.source_of(name).is_kernels for name in own if not userfiles.is_class(name)):
+        return "module"  # eBPF cannot carry a file of a kernel
+    return uml.form_of(options, is_uml)
 
 
 def _code(plan: Plan, kernel: kernels.Kernel, form: str) -> dict[str, bytes]:
@@ -220,8 +233,23 @@ def _unfinished(ended: watch.Ended, complete: bool) -> str | None:
     if complete or ended.interrupted:
         return None
     what = "hung" if ended.silent else "died"
-    words = " | ".join(line.strip() for line in ended.console if line.strip())
-    return f"the virtual machine {what}; its last messages: {words or 'none'}"
+    words = [line.rstrip() for line in ended.console if line.strip()]
+    if len(words) < 2:
+        return f"the virtual machine {what}; its last messages: {words[0] if words else 'none'}"
+    return "\n  ".join([f"the virtual machine {what}; its last messages:", *words])
+
+
+def _cause(plan: Plan, failure: str) -> str:
+    """The failure with what the simulator says of the same plan, if a file of the user's runs in
+    it: its line and reason, where a kernel that hangs says nothing."""
+    files = [name for name in assets.algorithms(plan) if userfiles.is_external(name)]
+    if not files:
+        return failure
+    try:
+        engine("sim").run(plan, lambda _done: True, {})
+    except (UserError, RunError) as error:
+        return f"{failure}\nthe simulator, of the same scenario: {error}"
+    return failure
 
 
 def memory_needed_mib(plan: Plan) -> int:

@@ -16,14 +16,18 @@ from fullpipe import _native
 from fullpipe.engines.child import die_with_parent, inherit_autogroup_nice
 from fullpipe.engines.vm.core import confine
 
-#: CPU seconds without a frame after which a guest counts as hung. A second of the guest is at most
-#: 10^9 instructions, some 10 s of a slow core, and the guest writes a frame every tenth of one.
-_SILENCE_CPU_S = 120.0
+#: CPU seconds without progress after which a guest counts as hung: before its first frame, when it
+#: boots and loads, and after it. A second of the guest is at most 10^9 instructions, some 10 s
+#: of a slow core, and in a run it reports progress every tenth of one.
+_SILENCE_CPU_S = (120.0, 60.0)
 #: Wall-clock seconds without a frame after which a guest that is not runnable counts as hung. One
 #: that waits for a core on a busy host does not.
 _SILENCE_S = 180.0
 _POLL_S = 0.1
 _LAST_WORDS = 12
+#: An oops with its registers and calls.
+_MOST_WORDS = 80
+_VERDICTS = ("Kernel panic", "BUG:", "Oops:", "WARNING:", "general protection", "divide error")
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,12 @@ def prepare(core: int | None) -> None:
 
 
 def last_words(console: list[str]) -> list[str]:
-    """The console from the kernel's panic line on, if there is one: it says more than the call
-    trace after it."""
-    verdicts = [i for i, line in enumerate(console) if "Kernel panic" in line or "BUG:" in line]
-    start = verdicts[0] if verdicts else max(len(console) - _LAST_WORDS, 0)
-    return console[start : start + _LAST_WORDS]
+    """The console from the first line on that says what is wrong: what an oops says of its place,
+    registers and calls comes after it, and a panic that it causes last."""
+    verdicts = [i for i, line in enumerate(console) if any(word in line for word in _VERDICTS)]
+    if not verdicts:
+        return console[-_LAST_WORDS:]
+    return console[verdicts[0] :][:_MOST_WORDS]
 
 
 def wait(
@@ -65,6 +70,7 @@ def wait(
     stopped on request, and whether because it hung."""
     offset = start
     heard, spent_s = time.monotonic(), 0.0
+    runs = False
     while True:
         try:
             process.wait(_POLL_S)
@@ -73,12 +79,13 @@ def wait(
             pass
         done_ns, offset = follow(view, offset)
         now_s, wants_more = _effort(process.pid)
+        runs |= offset > start
         if done_ns is not None:
             heard, spent_s = time.monotonic(), now_s
         if not progress(done_ns or 0):
             return True, False
         idles = time.monotonic() - heard > _SILENCE_S and not wants_more
-        if idles or now_s - spent_s > _SILENCE_CPU_S:
+        if idles or now_s - spent_s > _SILENCE_CPU_S[runs]:
             return False, True
 
 
