@@ -23,8 +23,8 @@ from fullpipe.cli.app import app
 from fullpipe.congestion import userfiles
 from fullpipe.congestion.controller import Controller, EventKind
 from fullpipe.congestion.registry import cc_set
-from fullpipe.congestion.userfiles import limits, native, preprocessing
-from fullpipe.congestion.userfiles.source import keep
+from fullpipe.congestion.userfiles import limits, native, pool, preprocessing
+from fullpipe.congestion.userfiles.source import keep, source_of
 from fullpipe.engines.runner import run_scenario
 from fullpipe.engines.sim import SimEngine
 from fullpipe.kernel import replay
@@ -365,3 +365,29 @@ def test_a_class_with_line_ends_of_windows_runs(tmp_path: Path) -> None:
     )
     cwnd = run(str(path))["flow_samples"]["cwnd_packets"]
     assert 7 in cwnd
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"x": 1}', b"[" * 100_000])
+def test_what_the_cache_says_of_a_file_is_written_again_if_it_is_damaged(
+    content: bytes, tmp_path: Path
+) -> None:
+    source = userfiles.read(str(works(tmp_path)))
+    folder = keep(source)
+    for file in (folder / "about.json", folder / "source" / source.main):
+        file.write_bytes(content)
+        assert keep(source) == folder
+        assert source_of(source.id).files == source.files
+
+
+def test_a_damaged_object_of_the_cache_is_made_again(tmp_path: Path) -> None:
+    path = works(tmp_path)
+    before = run(str(path))
+    folder = keep(userfiles.read(str(path)))
+    (kept,) = folder.glob("native-*.so")
+    whole = kept.read_bytes()
+    middle = len(whole) // 2
+    for damage in (b"", whole[:middle], whole[:middle] + b"\xff" + whole[middle + 1 :]):
+        pool.end_all()  # a worker has it in its memory
+        kept.write_bytes(damage)
+        assert run(str(path)) == before
+    assert kept.read_bytes() == whole

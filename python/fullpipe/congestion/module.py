@@ -20,6 +20,7 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.installed import shipped
 from fullpipe.congestion import userfiles
 from fullpipe.congestion.registry import CcSet
+from fullpipe.congestion.userfiles.kept import is_whole, keep_object, remove_object
 from fullpipe.congestion.userfiles.kernel_files import KernelFile
 from fullpipe.congestion.userfiles.source import source_of
 
@@ -116,7 +117,7 @@ def build(sets: Sequence[CcSet], tree: Path) -> Path:
         package = Path(place) / "package"
         _write(sets, package, for_dkms=False)
         kept = _cached(package, tree)
-        if kept.is_file():
+        if is_whole(kept):
             return kept
         _make(package, FILE, tree, kept)
     return kept
@@ -139,7 +140,7 @@ def build_alone(found: KernelFile, tree: Path) -> tuple[Path, str]:
         (package / "Kbuild").write_text(kbuild, encoding="utf-8")
         (package / "Makefile").write_text(_MAKEFILE, encoding="utf-8")
         kept = _cached(package, tree)
-        if not kept.is_file():
+        if not is_whole(kept):
             _make(package, f"{JUDGED}.ko", tree, kept)
     return kept, name
 
@@ -153,12 +154,10 @@ def _make(package: Path, file: str, tree: Path, kept: Path) -> None:
         words = (wrong or said)[-_LOG_LINES:]
         raise RunError(f"{file} cannot be built with {tree}:\n  " + "\n  ".join(words))
     subprocess.run(["strip", "--strip-debug", file], cwd=package, check=True)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    partial = kept.with_suffix(f".{os.getpid()}")
-    shutil.copyfile(package / file, partial)
-    partial.rename(kept)
-    for old in sorted(kept.parent.iterdir(), key=lambda path: -path.stat().st_mtime)[_MOST_KEPT:]:
-        old.unlink(missing_ok=True)
+    keep_object(package / file, kept)
+    modules = sorted(kept.parent.glob("*.ko"), key=lambda path: -path.stat().st_mtime)
+    for old in modules[_MOST_KEPT:]:
+        remove_object(old)
 
 
 def _check(sets: Sequence[CcSet]) -> None:

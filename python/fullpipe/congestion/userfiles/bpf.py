@@ -12,9 +12,9 @@ from pathlib import Path
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.userfiles import objects, toolchain
 from fullpipe.congestion.userfiles.errors import explain_errors
+from fullpipe.congestion.userfiles.kept import is_whole, keep_object
 from fullpipe.congestion.userfiles.preprocessing import preprocess
 from fullpipe.congestion.userfiles.source import Source, folder_of, is_class, keep, source_of
 
@@ -37,7 +37,7 @@ def bpf_object(identity: str) -> Path:
         )
     folder = folder_of(identity)
     out = folder / f"{identity}.bpf.o"
-    return out if out.is_file() else compile_bpf(source_of(identity))
+    return out if is_whole(out) else compile_bpf(source_of(identity))
 
 
 def compile_bpf(source: Source) -> Path:
@@ -86,8 +86,7 @@ def compile_bpf(source: Source) -> Path:
                 or f"{source.path}: clang: {words.strip()[-500:]}"
             )
         objects.check_bpf(source, compiled)
-        with atomic_file(out) as partial:
-            shutil.copyfile(compiled, partial)
+        keep_object(compiled, out)
     return out
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import platform
 import re
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,9 +14,9 @@ from typing import Any
 from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.userfiles import pool, protocol, toolchain
 from fullpipe.congestion.userfiles.errors import explain_errors
+from fullpipe.congestion.userfiles.kept import is_whole, keep_object
 from fullpipe.congestion.userfiles.source import Source, folder_of, is_class, keep, source_of
 
 #: The largest state of a connection (the kernel's socket storage holds at most 64 KB).
@@ -165,7 +164,7 @@ def defines(source: Source, title: str | None = None) -> tuple[str, ...]:
 
 def _shared_object(source: Source) -> Path:
     out = folder_of(source.id) / f"native-{_identity()}.so"
-    if not out.is_file():
+    if not is_whole(out):
         _make_shared_object(source, out, ())
     return out
 
@@ -198,8 +197,7 @@ def _make_shared_object(source: Source, out: Path, flags: Sequence[str]) -> None
             toolchain.compiler(), *_COMMON, "-shared", "-nostdlib", "-Wl,-z,defs", str(compiled),
             str(include / "external_memory.c"), "-o", str(linked),
         ], place)  # fmt: skip
-        with atomic_file(out) as partial:
-            shutil.copyfile(linked, partial)
+        keep_object(linked, out)
 
 
 def _compile(source: Source, command: Sequence[str], place: Path) -> None:

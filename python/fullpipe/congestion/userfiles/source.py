@@ -185,16 +185,19 @@ def read_source(
 
 def source_of(identity: str) -> Source:
     """The source that is kept in the cache under an id of a plan. Raises UserError if it is not
-    there."""
+    there, or not what the id says."""
     folder = folder_of(identity)
     try:
         about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         files = {name: (folder / "source" / name).read_text(encoding="utf-8")
                  for name in about["files"]}  # fmt: skip
-        return Source(Path(about["folder"]), about["main"], about["name"], about["title"], files,
-                      about["contract_sha256"], about.get("is_class", False),
-                      about.get("is_handed", False), about.get("named", ""))  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError):
+        source = Source(Path(about["folder"]), about["main"], about["name"], about["title"], files,
+                        about["contract_sha256"], about.get("is_class", False),
+                        about.get("is_handed", False), about.get("named", ""))  # fmt: skip
+        if source.id != identity:
+            raise ValueError("damaged")
+        return source
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UserError(
             f"{identity}: this congestion control came from a file and is not in this host's cache "
             "any more; name the file"
@@ -207,10 +210,17 @@ def keep(source: Source) -> Path:
     UserError if the cache cannot be written."""
     folder = folder_of(source.id)
     try:
-        if not (folder / "about.json").is_file():
+        try:
+            known = source_of(source.id)
+        except UserError:  # it is not there, or damaged
+            if folder.is_dir():
+                import shutil
+
+                shutil.rmtree(folder)
             _put(source, folder)
-        elif source_of(source.id).folder != source.folder:
-            _write_about(source, folder)
+        else:
+            if known.folder != source.folder:
+                _write_about(source, folder)
     except OSError as error:
         raise UserError(
             f"{folder.parent}: what is compiled of {source.path} cannot be kept there: "
