@@ -178,7 +178,8 @@ def draw(axes: Any, plot: Plot, legend_below: bool = False, look: Look = _DEFAUL
     _draw(axes, plot, None)
     axes.set_title(_plain(plot.title), loc="left", fontweight="bold")
     if plot.zero and not (plot.log_y or plot.rows or (plot.boxes and not plot.upright)):
-        axes.set_ylim(bottom=0)
+        # A narrow range far from 0 left no room above its marks.
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1.05 * axes.dataLim.y1) or 1.0)
     if plot.right is not None:
         title, factor = plot.right
         right = axes.secondary_yaxis(
