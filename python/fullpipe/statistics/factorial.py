@@ -32,7 +32,7 @@ def factorial_anova(values: Sequence[float], factors: Mapping[str, Sequence[str]
 
     Raises StatisticsError for no factor, one with one value, or too few runs."""
     import pandas
-    import statsmodels.formula.api as formulas
+    from statsmodels.regression.linear_model import OLS  # formula.api loads every other model too
     from statsmodels.stats.anova import anova_lm
 
     if not factors:
@@ -51,7 +51,7 @@ def factorial_anova(values: Sequence[float], factors: Mapping[str, Sequence[str]
     terms = main + (pairs if len(frame) > parameters else [])
     if len(frame) <= sum(len(set(levels)) - 1 for levels in factors.values()) + 1:
         raise StatisticsError(f"{len(frame)} runs are too few for these factors")
-    table = anova_lm(formulas.ols("y ~ " + " + ".join(terms), frame).fit(), typ=2)
+    table = anova_lm(OLS.from_formula("y ~ " + " + ".join(terms), frame).fit(), typ=2)
     total = float(table["sum_sq"].sum())
     left = float(table.loc["Residual", "sum_sq"])
     effects = []
