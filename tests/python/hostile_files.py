@@ -81,6 +81,10 @@ C: dict[str, Snippet] = {
     "import": Snippet("top", "#import <stdio.h>", "#import"),
     "embed": Snippet("top", 'static const u8 a[] = {\n#embed "/etc/passwd"\n};', "#embed"),
     "has_include": Snippet("top", '#if __has_include("/etc/shadow")\n#endif', "__has_include"),
+    "pasted has_include": Snippet(
+        "top", '#define A(a,b) a##b\n#define B A(__has_,include)\n#if B("/etc/shadow")\n#endif',
+        "puts names together",
+    ),
     "computed include": Snippet("top", '#define F "/etc/passwd"\n#include F', "in quotes"),
     "include over two lines": Snippet("top", '#inc\\\nlude "/etc/passwd"', "outside the"),
     "include with a comment": Snippet("top", '#/*\n*/include /**/ "/etc/passwd"', "outside the"),

@@ -72,6 +72,10 @@ _HEADERS = {
     "start_hystartpp.h", "start_params.h", "start_rapid.h", "start_resume.h", "start_search.h",
     "table.h", "window.h",
 }  # fmt: skip
+#: Names, and what puts names together; the contract's macros that do it for their users (flags.h).
+_NAME = re.compile(r"([A-Za-z_$]\w*)")
+_PASTE = re.compile(r"##|%:%:")
+_PASTING = {"CC_JOIN", "CC_JOIN_VALUE"}
 _FLOAT = re.compile(r"\b(float|double|_Complex)\b")
 #: Comments, texts and characters; what lacks its closing quote ends with its line.
 _BLANKED = re.compile(
@@ -174,6 +178,7 @@ def read_source(
     if len(name) > MAX_NAME:
         raise UserError(f"{path}: {name} has more than {MAX_NAME} characters")
     _check_contract(path, name, files)
+    _check_pasting(folder, files)
     _check_parts(path, name, files)
     for file, text in files.items():
         _check_rules(folder / file if file != path.name else path, text)
@@ -428,6 +433,33 @@ def _check_contract(path: Path, name: str, files: dict[str, str]) -> None:
             raise UserError(
                 f"{path}: written for version {version} of the contract, this is "
                 f"{CONTRACT_VERSION}{why}"
+            )
+
+
+def _check_pasting(folder: Path, files: Mapping[str, str]) -> None:
+    """Refuses a name that a condition puts together: it could be one that asks for a file."""
+    directives = [(file, one) for file, text in files.items() for one in directives_of(text)]
+    macros = [
+        (defined[1], one.rest[defined.end() :]) for _, one in directives
+        if one.name == "define" and (defined := _NAME.match(one.rest))
+    ]  # fmt: skip
+    users: dict[str, list[str]] = {}
+    for name, body in macros:
+        for used in {*_NAME.findall(body)}:
+            users.setdefault(used, []).append(name)
+    waiting = [*_PASTING, *(name for name, body in macros if _PASTE.search(body))]
+    pasting: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in pasting:
+            pasting.add(name)
+            waiting += users.get(name, ())
+    for file, one in directives:
+        pasted = pasting & {*_NAME.findall(one.rest)} if one.name in ("if", "elif") else set()
+        if pasted:
+            raise UserError(
+                f"{folder / file}:{one.line}: #{one.name}: {min(pasted)} puts names together (##), "
+                "which a condition of an algorithm may not: they could ask for a file"
             )
 
 
