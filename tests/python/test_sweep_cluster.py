@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import tomli_w
 
 from fullpipe.base.errors import UserError
 from fullpipe.sweep.cells import cells_of, plan_runs
-from fullpipe.sweep.cluster import address_of
+from fullpipe.sweep.cluster import address_of, check_reachable
 from fullpipe.sweep.filling import work_of
 from fullpipe.sweep.shipping import accept, execute
 from fullpipe.sweep.store import Store
@@ -49,6 +50,22 @@ def test_an_address_is_ray_a_host_with_port_or_a_file_that_holds_one(tmp_path: P
     for wrong in ("cluster", "host:", ":6379", str(file)):
         with pytest.raises(UserError, match="--on"):
             address_of(wrong)
+
+
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
+def test_an_address_at_which_nothing_answers_is_refused(form: str) -> None:
+    """Ray would try for ever. The port is free: it was another's until just now."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = form.format(listening.getsockname()[1])
+        check_reachable(address)
+    with pytest.raises(UserError, match=f"--on {address}: no cluster answers there: .*refused"):
+        check_reachable(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:99999999", "nothing.invalid:1"])
+def test_an_address_that_is_none_is_refused(address: str) -> None:
+    with pytest.raises(UserError, match="no cluster answers there"):
+        check_reachable(address)
 
 
 def test_the_pool_never_loads_ray(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ seconds of work; each result is sent back as it ends, so no node needs the store
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ _AHEAD = 2
 #: How often Ray repeats a task whose process or node died.
 _RETRIES = 5
 _TICK_S = 0.5
+#: Time for a cluster's head to take a connection.
+_CONNECT_S = 10.0
 #: Between two tasks a node waits for four processes of Ray and packs its result: 5 ms, or 0.2 s on
 #: a busy machine.
 _GROUP_S = 4.0
@@ -48,6 +51,8 @@ class Cluster:
                 "--on ray: Ray is not installed; pip install 'fullpipe[cluster]'"
             ) from None
         self._ray: Any = ray
+        if address is not None:
+            check_reachable(address)
         common = {"logging_level": "ERROR", "log_to_driver": False}
         try:
             if address is None:
@@ -103,6 +108,20 @@ class Cluster:
         except self._ray.exceptions.RayError as error:
             return LostError(str(error).splitlines()[0])
         return accept(work, delivery)
+
+
+def check_reachable(address: str) -> None:
+    """Raises UserError where nothing answers at an address: Ray itself would ask for ever."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S):
+            pass
+    except (OSError, OverflowError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UserError(
+            f"--on {address}: no cluster answers there: {reason}; `ray start --head` prints the "
+            "address of one"
+        ) from None
 
 
 def address_of(text: str) -> str | None:
