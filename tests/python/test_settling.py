@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from fullpipe.cli import main  # noqa: F401 - the commands
 from fullpipe.cli.app import app
-from fullpipe.metrics.settling import sentence, settled_summary, unsettled
+from fullpipe.metrics.settling import of_stored, sentence, settled_summary, unsettled
 from sweep_files import filled, sweep
 
 #: The contest of the tutorial: CUBIC has two thirds in its first 30 s, and 43 % from 150 s on.
@@ -94,3 +94,24 @@ def test_until_settled_goes_on_to_another_conclusion(tmp_path: Path, command: st
     shares = [run["flows"][0]["share"] for run in runs]
     assert all(0.3 < share < 0.52 for share in shares), "above 0.6 in the first 30 s"
     assert not unsettled([run["settling"] for run in runs])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], ""),
+        (["", "", ""], ""),
+        (["too short"] * 9 + ["changing"], ""),
+        # One of ten: a false alarm of 5 % makes one or more in 40 % of such groups.
+        (["share of cubic"] + [""] * 9, ""),
+        # Three of ten: such alarms make as many in 1.2 %.
+        (
+            ["share of cubic", "backlog, share of cubic", "backlog"] + [""] * 7,
+            "not settled in 3 of 10 runs: share of cubic, backlog",
+        ),
+    ],
+)
+def test_of_runs_in_a_store_more_must_drift_than_false_alarms_would(
+    words: list[str], said: str
+) -> None:
+    assert of_stored(words) == said

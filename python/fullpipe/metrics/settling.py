@@ -62,6 +62,18 @@ def sentence(runs: Sequence[Mapping[str, Any]]) -> str:
     return f"no drift seen in {window_s:g} s{more}"
 
 
+def of_stored(words: Sequence[str]) -> str:
+    """What a store's column `unsettled` says of these runs, where that is to be known: `not settled
+    in 10 of 40 runs: backlog`; empty where no more drift than false alarms would."""
+    tested = [word for word in words if word not in _NOT_TESTED]
+    flagged = [word for word in tested if word]
+    if not flagged or _chance(len(flagged), len(tested)) > FALSE_ALARMS:
+        return ""
+    names = Counter(name for word in flagged for name in word.split(", "))
+    most = ", ".join(name for name, _ in names.most_common(3))
+    return f"not settled in {len(flagged)} of {len(words)} runs: {most}"
+
+
 def _drift(runs: Sequence[Mapping[str, Any]]) -> str:
     """What drifts most often in these runs, and how fast on average."""
     slopes: dict[str, list[float]] = {}

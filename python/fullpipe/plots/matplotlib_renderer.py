@@ -178,8 +178,7 @@ def draw(axes: Any, plot: Plot, legend_below: bool = False, look: Look = _DEFAUL
     _draw(axes, plot, None)
     axes.set_title(_plain(plot.title), loc="left", fontweight="bold")
     if plot.zero and not (plot.log_y or plot.rows or (plot.boxes and not plot.upright)):
-        # A narrow range far from 0 left no room above its marks.
-        axes.set_ylim(0, max(axes.get_ylim()[1], 1.05 * axes.dataLim.y1) or 1.0)
+        _from_zero(axes)
     if plot.right is not None:
         title, factor = plot.right
         right = axes.secondary_yaxis(
@@ -261,6 +260,11 @@ def _with_fewer(axis: Any) -> Any:
     return MaxNLocator(3, steps=[1, 2, 5, 10])
 
 
+def _from_zero(axes: Any) -> None:
+    """Lets the y axis begin at 0. A narrow range far from 0 has no room above its marks."""
+    axes.set_ylim(0, max(axes.get_ylim()[1], 1.05 * axes.dataLim.y1) or 1.0)
+
+
 def points_outside(figure: Figure) -> list[str]:
     """Which lines, markers and boxes of a figure have points that their axes do not show."""
     return [text for axes in figure.axes if axes.get_visible() for text in _outside(axes)]
@@ -290,7 +294,7 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
         letters = max(8, int(0.8 * width / columns * 72 / (_CHARACTER * look.font_pt)))
         axes.set_title(_plain(textwrap.fill(panel.title, letters)), fontsize=look.font_pt)
         if panel.zero and not (grid.share_y or panel.log_y or panel.rows or panel.heat):
-            axes.set_ylim(bottom=0)
+            _from_zero(axes)
     for unused in every.flat[len(grid.panels) :]:
         unused.set_visible(False)
     for inner in every[:, 1:].flat:

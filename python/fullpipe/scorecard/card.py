@@ -15,6 +15,7 @@ from scipy import stats
 import fullpipe
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import choose
+from fullpipe.metrics.settling import of_stored
 from fullpipe.scorecard.items import ALONE, Item, Measure
 from fullpipe.scorecard.values import Rows, Values, cell_labels, rows_of, values_of
 from fullpipe.sweep.cells import Cell, check_engine
@@ -122,6 +123,9 @@ def _item(
     }  # fmt: skip
     if why:
         return document
+    keys = [key for name in called for cell in cells[item.id, name] for key in cell.keys]
+    found = [rows.runs[key]["unsettled"] for key in keys if key in rows.runs]
+    document["settling"] = of_stored([word or "" for word in found])
     document["cells"] = cell_labels(cells[item.id, next(iter(called))])
     alone = cells.get((item.id, ALONE))
     for measure in item.measure:

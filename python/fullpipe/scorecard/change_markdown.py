@@ -29,6 +29,8 @@ def markdown(card: Mapping[str, Any], comparison: Comparison, judged: Judged) ->
     lines += [f"- failed: {_escaped(text)}" for text in card["failures"][:MAX_FAILURES]]
     if len(card["failures"]) > MAX_FAILURES:
         lines.append(f"- and {len(card['failures']) - MAX_FAILURES} more runs failed")
+    lines += [f"- {_escaped(one['id'])}: {_escaped(one['settling'])}"
+              for one in card["items"] if one.get("settling")]  # fmt: skip
     worse = [change for change in comparison.of("worse") if change not in dict(judged.accepted)]
     lines += _section("Worse", comparison, worse)
     lines += _section("Better", comparison, comparison.of("better"))

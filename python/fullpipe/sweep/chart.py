@@ -18,6 +18,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.units import counted
 from fullpipe.congestion.registry import cc_sets
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
+from fullpipe.metrics.settling import of_stored
 from fullpipe.metrics.titles import title_of
 from fullpipe.plots import style
 from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Heat, Plot, Trace, box_of, cdf
@@ -108,6 +109,7 @@ def make_chart(store: Store, request: Request) -> Grid:
     note = f"; averaged over {', '.join(found.averaged)}" if found.averaged else ""
     if request.kind == "heat" and found.fair is not None:
         note += f"; white: the fair share, {found.fair:.3g}"
+    note += f"; {found.settling}" if found.settling else ""
     note += "".join(f"; only flows whose {name} is the cell's" for name in own)
     return Grid(title, panels, draw.note() + note + _left_out(found, request.kind))
 
@@ -362,7 +364,8 @@ class _Rows:
     `own`: the axes of which only flows with their value count (`_Names.own`). `crossed`: (facet,
     by, x) of runs that are left out since they are not to be trusted, and their `problems`.
     `averaged`: axes that are not shown, with how many values of each a point stands for. `fair`:
-    of shares, what each flow would have if all had the same; None where runs differ in it."""
+    of shares, what each flow would have if all had the same; None where runs differ. `settling`:
+    what is said of runs that had not settled."""
 
     rows: list[tuple[Any, Any, Any, str, float]]
     x: str
@@ -371,6 +374,7 @@ class _Rows:
     problems: list[str]
     averaged: list[str]
     fair: float | None
+    settling: str
 
 
 def _left_out(found: _Rows, kind: str) -> str:
@@ -437,7 +441,7 @@ def _read(store: Store, connection: duckdb.DuckDBPyConnection, request: Request)
         rows, shown.removeprefix("axis_"), list(names.own),
         [(row[0], row[1], row[2]) for row in bad], [row[3] for row in bad],
         _averaged(store, connection, request, names) if request.kind != "pareto" else [],
-        _fair_share(connection, request, names),
+        _fair_share(connection, request, names), _settling(connection, request, names),
     )  # fmt: skip
 
 
@@ -467,6 +471,16 @@ def _bare(column: str) -> str:
     """An axis without the unit of the column that has its numbers."""
     head, _, unit = column.rpartition("_")
     return head if head and unit in COLUMN_UNITS.values() else column
+
+
+def _settling(connection: duckdb.DuckDBPyConnection, request: Request, names: _Names) -> str:
+    """Whether the runs of a metric of flows or queues had settled; empty where they had."""
+    found = select(
+        connection,
+        "select unsettled from runs_rows where key in "
+        f"(select key from {names.view} {names.where(request.where)})",
+    ).fetchall()
+    return of_stored([row[0] or "" for row in found])
 
 
 def _fair_share(
