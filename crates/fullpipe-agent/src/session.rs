@@ -88,7 +88,8 @@ impl<'a> Session<'a> {
             peer_link,
             congestion,
             poller,
-            payload: Payload::new().map_err(|error| format!("memory for payload: {error}"))?,
+            payload: Payload::new(request.plan.host.wmem_max_bytes)
+                .map_err(|error| format!("memory for payload: {error}"))?,
             agenda: Agenda::default(),
             health: Health::start(processors, now_ns(), request.plan.sample_interval_ns),
             start_ns: 0,

@@ -3,8 +3,9 @@
 use std::io;
 use std::mem::size_of;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::socket::{
     bind, recvfrom, sendto, setsockopt, socket, sockopt, AddressFamily, MsgFlags, SockFlag,
@@ -13,6 +14,10 @@ use nix::sys::socket::{
 
 /// Bytes that one call of sendfile() may hand over.
 const PAYLOAD_BYTES: usize = 1 << 20;
+/// The same where the buffer is looked at: what sendfile() hands to TCP at once.
+const BURST_BYTES: usize = 64 << 10;
+/// Buffers of this size limit nothing on the paths that fit into a machine's memory.
+const LARGE_BUFFER_BYTES: u64 = 16 << 20;
 /// More than TCP can have queued.
 const READ_BYTES: usize = 1 << 30;
 
@@ -215,23 +220,40 @@ pub(crate) fn send_datagram(socket: &OwnedFd, bytes: &[u8], to: &SockaddrIn) -> 
 }
 
 /// What all flows send: pages that the kernel refers to instead of copying.
+///
+/// TCP tells a full send buffer when it begins another packet buffer, and not while it appends to one
+/// whose first part it has sent. On a host the device holds what was sent, so that TCP small queues
+/// stop this; here devices are pairs of veth, which hold nothing. Where buffers are small, the
+/// application therefore looks before it writes.
 pub(crate) struct Payload {
     pages: OwnedFd,
+    looks: bool,
 }
 
 impl Payload {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// For send buffers up to this size.
+    pub(crate) fn new(buffer_bytes: u64) -> io::Result<Self> {
         let pages = memfd_create(c"payload", MFdFlags::MFD_CLOEXEC)?;
         let zeros = vec![0u8; PAYLOAD_BYTES];
         let mut file = std::fs::File::from(pages);
         io::Write::write_all(&mut file, &zeros)?;
-        Ok(Self { pages: file.into() })
+        Ok(Self {
+            pages: file.into(),
+            looks: buffer_bytes < LARGE_BUFFER_BYTES,
+        })
     }
 
     /// Hands up to `bytes` to a socket; `None`: it takes no more now.
     pub(crate) fn send(&self, socket: &OwnedFd, bytes: u64) -> io::Result<Option<u64>> {
+        if self.looks && is_full(socket)? {
+            return Ok(None);
+        }
+        let most = match self.looks {
+            true => BURST_BYTES,
+            false => PAYLOAD_BYTES,
+        };
         let mut offset: libc::off_t = 0;
-        let count = usize::try_from(bytes).map_or(PAYLOAD_BYTES, |bytes| bytes.min(PAYLOAD_BYTES));
+        let count = usize::try_from(bytes).map_or(most, |bytes| bytes.min(most));
         // SAFETY: the offset outlives the call.
         let sent = unsafe {
             libc::sendfile(
@@ -250,6 +272,36 @@ impl Payload {
             _ => Err(error),
         }
     }
+}
+
+/// Whether the send buffer is full, as TCP judges it (__sk_stream_memory_free()). If so, an event comes
+/// when it no longer is.
+fn is_full(socket: &OwnedFd) -> io::Result<bool> {
+    /// Places in the answer to SO_MEMINFO (linux/sock_diag.h).
+    const SNDBUF: usize = 3;
+    const WMEM_QUEUED: usize = 5;
+    let mut figures = [0u32; 9];
+    let mut length = size_of_val(&figures) as libc::socklen_t;
+    // SAFETY: the figures and their length outlive the call.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            figures.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if figures[WMEM_QUEUED] < figures[SNDBUF] {
+        return Ok(false);
+    }
+    // Asking is what makes TCP tell (tcp_poll() sets SOCK_NOSPACE).
+    let mut asked = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+    poll(&mut asked, PollTimeout::ZERO)?;
+    Ok(true)
 }
 
 /// `address:port`.
