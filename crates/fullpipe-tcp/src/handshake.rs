@@ -4,6 +4,7 @@
 
 use fullpipe_ticks::expires_ns;
 
+const NS_PER_MS: u64 = 1_000_000;
 /// TCP_TIMEOUT_INIT and TCP_RTO_MAX.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 const TIMEOUT_MAX_NS: u64 = 120_000_000_000;
@@ -52,7 +53,10 @@ pub enum HandshakePacket {
 /// What one end knows once the connection is established.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Established {
-    /// RTT of the handshake, by timestamps.
+    /// This end connected.
+    pub is_active: bool,
+    /// RTT of the handshake; of one with retransmissions by timestamps, which count milliseconds
+    /// (tcp_ack_update_rtt()).
     pub rtt_ns: u64,
     /// The peer's window.
     pub window_bytes: u64,
@@ -131,7 +135,8 @@ impl Client {
         }
         self.timer_ns = None;
         Some(Established {
-            rtt_ns: now_ns.saturating_sub(echo_ns),
+            is_active: true,
+            rtt_ns: rtt_ns(now_ns, echo_ns, self.retransmissions > 0),
             window_bytes,
             ecn: ecn && self.ecn,
             peer_sent_ns: sent_ns,
@@ -269,7 +274,8 @@ impl Server {
         let request = self.request.take()?;
         self.is_established = true;
         Some(Established {
-            rtt_ns: now_ns.saturating_sub(echo_ns),
+            is_active: false,
+            rtt_ns: rtt_ns(now_ns, echo_ns, request.retransmissions > 0),
             window_bytes,
             ecn: request.ecn,
             peer_sent_ns: sent_ns,
@@ -289,6 +295,19 @@ impl Server {
             self.request = None;
             self.is_established = true;
         }
+    }
+}
+
+/// tcp_synack_rtt_meas(), tcp_rtt_tsopt_us(): a packet that was sent twice has only its timestamp.
+fn rtt_ns(now_ns: u64, echo_ns: u64, is_repeated: bool) -> u64 {
+    match is_repeated {
+        true => {
+            (now_ns / NS_PER_MS)
+                .saturating_sub(echo_ns / NS_PER_MS)
+                .max(1)
+                * NS_PER_MS
+        }
+        false => now_ns.saturating_sub(echo_ns),
     }
 }
 

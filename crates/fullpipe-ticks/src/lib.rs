@@ -2,7 +2,7 @@
 //! of kernel/time/timer.c. High-resolution timers (pacing, compressed ACKs, DualPI2's updates) do not use it.
 
 /// HZ=250, as Debian builds its kernels.
-const TICK_NS: u64 = 4_000_000;
+pub const TICK_NS: u64 = 4_000_000;
 /// Ticks that the first level of the wheel spans, and how much coarser each further level is.
 const LEVEL_TICKS: u64 = 63;
 const LEVEL_FACTOR: u64 = 8;

@@ -274,6 +274,7 @@ impl Simulation<'_> {
         if state.carries_requests {
             // If the last packet of the handshake was lost, the data establish the connection.
             let established = Established {
+                is_active: false,
                 rtt_ns: reading.base_rtt_ns,
                 window_bytes: 0,
                 ecn: self.plan.pages[state.page as usize].ecn,

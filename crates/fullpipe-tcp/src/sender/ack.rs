@@ -138,7 +138,8 @@ impl Sender {
         self.deliveries().acknowledge::<PREDICTED>(ack.next, info);
         let delivered = self.rate.delivered();
         info.newly_delivered = delivered.wrapping_sub(delivered_before);
-        self.recovery.learn_reordering(info, delivered);
+        self.recovery
+            .learn_reordering(info, &self.flight, delivered);
     }
 
     /// An ACK older than one before: only its SACK blocks count (tcp_ack(), old_ack).
@@ -153,7 +154,9 @@ impl Sender {
         };
         self.resend = Resend::Nothing;
         self.deliveries().sack(ack, &mut info);
-        self.recovery.learn_reordering(&info, self.rate.delivered());
+        let delivered = self.rate.delivered();
+        self.recovery
+            .learn_reordering(&info, &self.flight, delivered);
         self.alert(self.flight.una(), &mut info);
     }
 

@@ -45,8 +45,10 @@ pub(super) struct AckInfo {
     pub(super) original_delivered: bool,
     pub(super) advanced: bool,
     pub(super) sacked: bool,
-    /// The lowest packet that was sent once and delivered after a later one.
+    /// The lowest packet that was sent once and SACKed after a later one (state->reord), and the lowest
+    /// that was acknowledged so (reord of tcp_clean_rtx_queue()).
     pub(super) reordered: Option<u32>,
+    pub(super) acked_late: Option<u32>,
     /// One past the highest SACKed packet.
     pub(super) sacked_end: u32,
     pub(super) acked_packets: u32,
@@ -81,9 +83,15 @@ impl AckInfo {
         delivered.wrapping_sub(self.sample.prior_delivered)
     }
 
-    /// A packet that was sent once was delivered after a later one.
+    /// A packet that was sent once was SACKed after a later one.
     #[inline(always)]
     pub(super) fn note_reordered(&mut self, number: u32) {
         self.reordered = Some(self.reordered.map_or(number, |least| least.min(number)));
+    }
+
+    /// A packet that was sent once was acknowledged after a later one; the lowest comes first.
+    #[inline(always)]
+    pub(super) fn note_acked_late(&mut self, number: u32) {
+        self.acked_late = self.acked_late.or(Some(number));
     }
 }

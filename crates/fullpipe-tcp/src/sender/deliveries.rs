@@ -169,7 +169,7 @@ impl Deliveries<'_> {
         info.sacked = true;
         if flags & EVER_RETRANS == 0 {
             SendTimes::add(&mut info.newly_sacked, at_ns);
-            self.recovery.note_original(number, info);
+            self.recovery.note_original_sack(number, info);
         }
     }
 
@@ -230,7 +230,7 @@ impl Deliveries<'_> {
     #[inline(always)] // as `acknowledge`
     fn note_original_ack(&self, number: u32, at_ns: u64, info: &mut AckInfo) {
         SendTimes::add(&mut info.acked, at_ns);
-        self.recovery.note_original(number, info);
+        self.recovery.note_original_ack(number, info);
     }
 
     #[inline(always)] // as `sack_buffer`
@@ -346,9 +346,42 @@ mod tests {
         let info = parts.take(&ack(0, &[(6, 7)]));
         parts
             .recovery
-            .learn_reordering(&info, parts.rate.delivered());
+            .learn_reordering(&info, &parts.flight, parts.rate.delivered());
         let info = parts.take(&ack(0, &[(3, 4), (6, 7)]));
         assert_eq!(info.reordered, Some(3));
+    }
+
+    #[test]
+    fn reordering_reaches_up_to_the_ack_that_leaves_nothing_sacked() {
+        // tcp_highest_sack_seq() is snd_una without SACKed packets. The kernel's answer to script 50-109 of
+        // the differential test: an ACK of seven packets after a SACK of the third.
+        for (next, threshold) in [(7, 6), (4, 3)] {
+            let mut parts = Parts::new();
+            for ack in [ack(1, &[(2, 3)]), ack(next, &[])] {
+                let info = parts.take(&ack);
+                parts
+                    .recovery
+                    .learn_reordering(&info, &parts.flight, parts.rate.delivered());
+            }
+            assert_eq!(parts.recovery.dupthresh(), threshold, "{next}");
+            assert_eq!(parts.recovery.reorderings(), 1);
+        }
+    }
+
+    #[test]
+    fn one_ack_may_show_reordering_by_its_blocks_and_by_its_number() {
+        // tcp_sacktag_write_queue() and tcp_clean_rtx_queue() each call tcp_check_sack_reordering().
+        let mut parts = Parts::new();
+        for ack in [ack(0, &[(8, 9)]), ack(2, &[(4, 5), (8, 9)])] {
+            let info = parts.take(&ack);
+            parts
+                .recovery
+                .learn_reordering(&info, &parts.flight, parts.rate.delivered());
+        }
+        assert_eq!(
+            (parts.recovery.dupthresh(), parts.recovery.reorderings()),
+            (9, 2)
+        );
     }
 
     #[test]

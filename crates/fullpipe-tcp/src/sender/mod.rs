@@ -155,7 +155,7 @@ impl Sender {
         self.rtt.sample_min(rtt_us as u32, now_us);
         self.control.see_rtt(self.rtt.smoothed_us());
         self.rate.established(now_us);
-        self.update_pacing_rate();
+        self.set_first_pacing_rate(opened);
         self.show();
         self.control.init();
         let ctl = self.control.ctl();
@@ -460,6 +460,17 @@ impl Sender {
     fn has_a_packet_unsent(&self) -> bool {
         let (next, end) = (self.flight.next(), self.queue.end());
         next < end && (end - next > 1 || !self.stream.is_short(next))
+    }
+
+    /// The SYN-ACK is processed before the window is set, which a timeout of the SYN has made one packet
+    /// (tcp_rcv_synsent_state_process(), tcp_enter_loss()).
+    fn set_first_pacing_rate(&mut self, opened: &Established) {
+        let cwnd = self.control.cwnd();
+        if opened.is_active && opened.timeouts > 0 {
+            self.control.ctl_mut().cwnd = 1;
+        }
+        self.update_pacing_rate();
+        self.control.ctl_mut().cwnd = cwnd;
     }
 
     /// The pacing rate of an algorithm that sets none.

@@ -12,6 +12,8 @@ const FIRST_WINDOW_BYTES: u64 = 65_536;
 pub(super) struct Peer {
     /// The window that it offers.
     window_bytes: u64,
+    /// No packet has come since its SYN-ACK, so that the next one sets the window, whatever it says.
+    is_silent: bool,
     /// Its newest timestamp, which data echo (ts_recent).
     newest_ns: u64,
     /// ACKs that came, and the last one's timestamps, even if it was dropped.
@@ -26,6 +28,7 @@ impl Default for Peer {
     fn default() -> Self {
         Self {
             window_bytes: FIRST_WINDOW_BYTES,
+            is_silent: false,
             newest_ns: 0,
             acks: 0,
             ack_sent_ns: 0,
@@ -39,6 +42,7 @@ impl Peer {
     /// The handshake is done.
     pub(super) fn established(&mut self, opened: &Established) {
         self.window_bytes = opened.window_bytes;
+        self.is_silent = opened.is_active;
         self.newest_ns = opened.peer_sent_ns;
     }
 
@@ -64,9 +68,13 @@ impl Peer {
     }
 
     /// tcp_may_update_window(), for ACKs without data: of two with the same number the larger window counts.
+    /// The SYN-ACK has a sequence number of its own (snd_wl1).
     #[inline(always)] // for every ACK
     pub(super) fn updates_window(&self, ack: &Ack, una: u32) -> bool {
-        ack.next > una || ack.window_bytes > self.window_bytes || ack.window_bytes == 0
+        ack.next > una
+            || ack.window_bytes > self.window_bytes
+            || ack.window_bytes == 0
+            || self.is_silent
     }
 
     /// Takes over window and timestamp; whether no ACK was sent later.
@@ -74,6 +82,7 @@ impl Peer {
     pub(super) fn take_header(&mut self, ack: &Ack, updates_window: bool) -> bool {
         if updates_window {
             self.window_bytes = ack.window_bytes;
+            self.is_silent = false;
         }
         let is_newest = ack.sent_ns >= self.newest_ns;
         if is_newest {
@@ -175,5 +184,29 @@ mod tests {
         assert!(peer.updates_window(&of(5, 1001), 5));
         assert!(peer.updates_window(&of(5, 0), 5));
         assert!(peer.updates_window(&of(6, 999), 5));
+    }
+
+    #[test]
+    fn the_first_ack_after_a_syn_ack_sets_the_window_even_to_less() {
+        // tcp_may_update_window(): its sequence number is after that of the SYN-ACK (snd_wl1).
+        for (is_active, is_update) in [(true, true), (false, false)] {
+            let mut peer = Peer::default();
+            peer.established(&Established {
+                is_active,
+                window_bytes: 65_535,
+                ..Established::default()
+            });
+            let smaller = Ack {
+                window_bytes: 15_000,
+                ..Ack::default()
+            };
+            assert_eq!(peer.updates_window(&smaller, 0), is_update);
+            peer.take_header(&smaller, true);
+            let smallest = Ack {
+                window_bytes: 14_000,
+                ..Ack::default()
+            };
+            assert!(!peer.updates_window(&smallest, 0));
+        }
     }
 }

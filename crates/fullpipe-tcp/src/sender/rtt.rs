@@ -1,5 +1,7 @@
 //! RTT and retransmission timeout: tcp_rtt_estimator() of tcp_input.c, RFC 6298.
 
+use fullpipe_ticks::TICK_NS;
+
 use super::min_rtt::MinRtt;
 
 /// Linux TCP_RTO_MIN and TCP_RTO_MAX.
@@ -103,10 +105,11 @@ impl Rtt {
         self.srtt8 as u64
     }
 
-    /// The retransmission timeout, back-off included.
+    /// The retransmission timeout, back-off included. It is a number of ticks before it is doubled
+    /// (tcp_set_rto(), icsk_rto).
     pub(super) fn timeout_ns(&self) -> u64 {
-        let us = (self.rto_us << self.backoff.min(16)).min(RTO_MAX_US);
-        us as u64 * 1000
+        let timeout_ns = (self.rto_us as u64 * 1000).next_multiple_of(TICK_NS);
+        (timeout_ns << self.backoff.min(16)).min(RTO_MAX_US as u64 * 1000)
     }
 
     /// Doublings of the timeout (icsk_backoff).

@@ -42,14 +42,15 @@ impl Sender {
         self.queue.begin_write();
         loop {
             let left_bytes = end_bytes.saturating_sub(self.queue.written_bytes());
-            if left_bytes == 0 || !self.write_once(left_bytes.min(WRITE_BYTES), out) {
+            let is_last = left_bytes <= WRITE_BYTES;
+            if left_bytes == 0 || !self.write_once(left_bytes.min(WRITE_BYTES), is_last, out) {
                 break;
             }
         }
     }
 
-    /// One write; false if the socket blocked.
-    fn write_once(&mut self, bytes: u64, out: &mut Vec<Burst>) -> bool {
+    /// One write; false if the socket blocked. All but the last announce more (MSG_MORE).
+    fn write_once(&mut self, bytes: u64, is_last: bool, out: &mut Vec<Burst>) -> bool {
         self.check_app_limited();
         self.queue.set_goal(self.peer.window_bytes());
         let mut left_bytes = bytes;
@@ -66,7 +67,7 @@ impl Sender {
                 continue;
             }
             if self.queue.must_push() {
-                self.queue.mark_push();
+                self.queue.mark_push(self.flight.next());
                 self.push_pending(Push::AsMany, out);
             } else if self.queue.has_one_buffer() {
                 self.push_pending(Push::One, out);
@@ -76,11 +77,12 @@ impl Sender {
         if left_bytes < bytes {
             if is_blocked {
                 // tcp_sendmsg_locked(), wait_for_space.
-                self.queue.mark_push();
+                self.queue.mark_push(self.flight.next());
                 self.push_pending(Push::AsMany, out);
             }
-            if self.queue.must_push() {
-                self.queue.pushed();
+            // tcp_push().
+            if is_last || self.queue.must_push() {
+                self.queue.mark_push(self.flight.next());
             }
             self.push_pending(Push::AsMany, out);
         }

@@ -262,7 +262,6 @@ impl Stream {
                 number,
                 ect: common.ect && (self.lone_fin != Some(number) || fin_is_ect),
                 payload_bytes: self.payload(number, end),
-                push: number + 1 == end,
                 fin: self.is_closed && number + 1 == self.written,
                 ..common
             };
@@ -300,7 +299,7 @@ mod tests {
         let sent = packets(&stream, 0..3);
         let payloads: Vec<_> = sent.iter().map(|data| data.payload_bytes).collect();
         assert_eq!(payloads, [1448, 1448, 10]);
-        assert!(sent[2].fin && sent[2].push && !sent[1].fin);
+        assert!(sent[2].fin && !sent[1].fin);
         assert!(stream.are_alike(2) && !stream.are_alike(3));
         assert_eq!(stream.sequence_bytes(3), 2 * MSS + 10 + 1);
         assert!(stream.is_acked(3) && !stream.is_acked(2));

@@ -411,7 +411,10 @@ impl Sender {
             self.tell(EventKind::TxStart, 0);
         }
         let departure = self.pacing.depart(self.now_ns);
-        let has_psh = !again && self.queue.take_psh(number + count);
+        let has_psh = match again {
+            true => self.queue.had_psh(number + count),
+            false => self.queue.take_psh(number + count),
+        };
         let leader = out.len();
         let payload = self.hand_down(number, count, departure.at_ns, again, out);
         let burst = &mut out[leader..];

@@ -38,8 +38,9 @@ pub(super) struct WriteQueue {
     /// write_seq and pushed_seq.
     written_bytes: u64,
     pushed_bytes: u64,
-    /// Ends of buffers whose last packet has PSH.
+    /// Ends of unsent buffers whose last packet has PSH, and of sent ones.
     psh_ends: VecDeque<u32>,
+    sent_psh_ends: VecDeque<u32>,
     /// Ends of the last buffer's page fragments, and where the last write began.
     pages: VecDeque<u64>,
     write_start_bytes: u64,
@@ -135,7 +136,7 @@ impl WriteQueue {
             if !is_empty {
                 if goal_room > 0 {
                     // All its page fragments are used.
-                    self.mark_push();
+                    self.mark_push(next);
                 }
                 self.ends.push_back(self.written_end());
             }
@@ -194,15 +195,14 @@ impl WriteQueue {
         self.written_bytes > self.pushed_bytes + self.max_window_bytes / 2
     }
 
-    /// Everything written so far was pushed.
-    pub(super) fn pushed(&mut self) {
-        self.pushed_bytes = self.written_bytes;
-    }
-
-    /// tcp_mark_push(): the last packet gets PSH, unless a later write extends its buffer.
-    pub(super) fn mark_push(&mut self) {
-        self.pushed();
+    /// tcp_mark_push(): the last packet gets PSH if packets up to `next` are sent and it is not, unless a
+    /// later write extends its buffer.
+    pub(super) fn mark_push(&mut self, next: u32) {
         let end = self.written_end();
+        if end <= next {
+            return;
+        }
+        self.pushed_bytes = self.written_bytes;
         if self.psh_ends.back() != Some(&end) {
             self.psh_ends.push_back(end);
         }
@@ -213,7 +213,7 @@ impl WriteQueue {
         self.written_bytes.div_ceil(self.mss_bytes) as u32
     }
 
-    /// Whether a burst up to `end` contains a packet with PSH; forgets those packets.
+    /// Whether a burst up to `end` contains a packet with PSH, which its buffer keeps.
     #[inline]
     pub(super) fn take_psh(&mut self, end: u32) -> bool {
         let count = self
@@ -222,7 +222,16 @@ impl WriteQueue {
             .take_while(|&&mark| mark <= end)
             .count();
         self.psh_ends.drain(..count);
+        if count > 0 {
+            self.sent_psh_ends.push_back(end);
+        }
         count > 0
+    }
+
+    /// Whether the buffer that ends before packet `end` was sent with PSH: a retransmission has it again
+    /// (__tcp_retransmit_skb()).
+    pub(super) fn had_psh(&self, end: u32) -> bool {
+        self.sent_psh_ends.contains(&end)
     }
 
     /// Packets of the first buffer, and whether it is the last. If `grows` it is extended from the second
@@ -389,6 +398,9 @@ impl WriteQueue {
         while self.sent.front().is_some_and(|&end| end <= una) {
             self.sent.pop_front();
         }
+        while self.sent_psh_ends.front().is_some_and(|&end| end <= una) {
+            self.sent_psh_ends.pop_front();
+        }
     }
 }
 
@@ -553,7 +565,7 @@ mod tests {
         for (later_goal, has_psh) in [(27, true), (44, false)] {
             let mut queue = roomy(27);
             append_all(&mut queue, 27 * MSS, 0, 0);
-            queue.mark_push();
+            queue.mark_push(0);
             queue.set_goal(2 * later_goal * MSS);
             append_all(&mut queue, 4 * MSS, 0, 0);
             assert_eq!(queue.take_psh(31), has_psh, "{later_goal}");

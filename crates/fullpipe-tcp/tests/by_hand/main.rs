@@ -10,6 +10,7 @@ mod frto_by_hand;
 mod marks_by_hand;
 mod pacing_by_hand;
 mod prr_by_hand;
+mod psh_by_hand;
 mod rack_by_hand;
 mod reader;
 mod rtt_by_hand;

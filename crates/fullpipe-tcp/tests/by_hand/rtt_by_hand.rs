@@ -31,6 +31,11 @@ fn timeout_us(mut script: Script) -> u64 {
     (script.exact_timer() - script.now()) / US
 }
 
+/// A timeout as the kernel keeps it, in ticks of 4 ms (tcp_set_rto()).
+fn in_ticks(timeout_us: u64) -> u64 {
+    timeout_us.next_multiple_of(4_000)
+}
+
 /// SRTT and mean deviation in us, as the congestion control sees them, and the timeout.
 fn estimates(rtts_us: &[u64]) -> (u32, u32, u64) {
     let mut script = samples(rtts_us);
@@ -63,10 +68,10 @@ fn the_first_sample_gives_srtt_r_and_rttvar_half_of_r() {
 #[test]
 fn a_rising_rtt_raises_deviation_and_timeout_at_once() {
     // The error is 160 ms: SRTT = 100 + 160 / 8, 4 * mdev = 200 + (160 - 50).
-    assert_eq!(estimates(&[260_000]), (120_000, 77_500, 430_000));
+    assert_eq!(estimates(&[260_000]), (120_000, 77_500, in_ticks(430_000)));
     // The error is 140 ms: SRTT = 120 + 140 / 8, 4 * mdev = 310 + (140 - 77.5).
     let second = estimates(&[260_000, 260_000]);
-    assert_eq!(second, (137_500, 93_125, 510_000));
+    assert_eq!(second, (137_500, 93_125, in_ticks(510_000)));
 }
 
 #[test]
@@ -74,11 +79,11 @@ fn a_falling_rtt_lowers_the_timeout_by_a_quarter_of_the_difference_each_round() 
     // The error is -37.5 ms: 4 * mdev = 372.5 + (37.5 - 93.125) = 316.875 ms. RTTVAR falls from 372.5 ms by a
     // quarter of what the round's largest deviation lacks: 55.625 / 4 = 13.906 ms.
     let third = estimates(&[260_000, 260_000, 100_000]);
-    assert_eq!(third, (132_812, 79_218, 132_812 + 358_594));
+    assert_eq!(third, (132_812, 79_218, in_ticks(132_812 + 358_594)));
     // A fall beyond the deviation counts an eighth: (122.812 - 79.218) / 8 = 5.449 ms. RTTVAR falls by
     // (358.594 - 322.324) / 4 = 9.067 ms.
     let fourth = estimates(&[260_000, 260_000, 100_000, 10_000]);
-    assert_eq!(fourth, (117_461, 80_581, 117_461 + 349_527));
+    assert_eq!(fourth, (117_461, 80_581, in_ticks(117_461 + 349_527)));
 }
 
 #[test]
@@ -111,11 +116,11 @@ fn the_largest_deviation_of_a_window_counts_until_the_window_is_acknowledged() {
         }
         script
     };
-    assert_eq!(timeout_us(again()), 123_593 + 310_000);
+    assert_eq!(timeout_us(again()), in_ticks(123_593 + 310_000));
     // The next sample ends the window. Its largest deviation was 232.5 ms: RTTVAR falls by 77.5 / 4 ms.
     script.writes(1);
     script.at(420 * MS).gets(ack(5).echo(290 * MS));
-    assert_eq!(timeout_us(script), 124_394 + 290_625);
+    assert_eq!(timeout_us(script), in_ticks(124_394 + 290_625));
 }
 
 #[test]
@@ -128,9 +133,9 @@ fn after_its_window_a_deviation_below_200_ms_no_longer_counts() {
         rtts_us.extend(vec![120_000; count]);
         estimates(&rtts_us)
     };
-    assert_eq!(steady(1), (120_000, 58_125, 120_000 + 290_625));
+    assert_eq!(steady(1), (120_000, 58_125, in_ticks(120_000 + 290_625)));
     // 4 * mdev = 232.5 - 58.125 = 174.375: below 200 ms.
-    assert_eq!(steady(2), (120_000, 43_593, 120_000 + 267_969));
+    assert_eq!(steady(2), (120_000, 43_593, in_ticks(120_000 + 267_969)));
 }
 
 #[test]
@@ -246,4 +251,24 @@ fn an_ack_that_covers_a_retransmission_gives_no_rtt_of_the_packets_that_it_cover
     let mut script = with_a_retransmission();
     script.at(80 * MS).gets(sack(4, [(5, 6)]).without_echo());
     assert_eq!(script.srtt_us(), 45_000);
+}
+
+#[test]
+fn the_timeout_is_rounded_up_to_ticks_before_it_is_doubled() {
+    // tcp_set_rto() keeps ticks of 4 ms: an RTT of 41 ms gives 41 + 200 ms, which are 61 ticks.
+    let mut script = Script::started(Setup {
+        rtt_ns: 41 * MS,
+        ..Setup::default()
+    });
+    let mut before = 0;
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        let (at, _) = script.times_out();
+        waits.push((at - before) / MS);
+        before = at;
+    }
+    // The first timeout counts from the loss probe, 2 * 41 + 2 ms after the packets.
+    let ticks = |ms: u64| ms / 4;
+    assert!(ticks(waits[1]) >= 122 && ticks(waits[2]) >= 244 && ticks(waits[3]) >= 488);
+    assert_eq!(script.exact_timer() - before, 16 * 244 * MS);
 }

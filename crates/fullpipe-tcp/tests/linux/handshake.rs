@@ -77,6 +77,28 @@ fn the_rtt_is_measured_from_the_syn_that_arrived() {
 }
 
 #[test]
+fn the_rtt_of_a_packet_that_was_sent_twice_is_that_of_the_timestamps_in_milliseconds() {
+    // tcp_synack_rtt_meas() has none of a SYN-ACK that was sent again, so tcp_rtt_tsopt_us() gives it.
+    for (answered_ns, rtt_ns) in [
+        (1_004_300_000, 4_000_000),
+        (1_000_999_999, 1_000_000),
+        (1_000_300_000, 1_000_000),
+    ] {
+        let mut server = Server::default();
+        let ack = HandshakePacket::Ack {
+            sent_ns: answered_ns,
+            echo_ns: 1_000_200_000,
+            window_bytes: 1,
+        };
+        server.on_syn(200_000, &syn_at(0), 1);
+        let at_ns = server.timer_ns().expect("a timer");
+        server.on_timer(at_ns);
+        let opened = server.on_ack(answered_ns, &ack).expect("established");
+        assert_eq!(opened.rtt_ns, rtt_ns, "{answered_ns}");
+    }
+}
+
+#[test]
 fn one_unanswered_syn_disables_ecn_and_two_reduce_the_initial_window() {
     // RFC 3168 section 6.1.1.1; tcp_init_transfer(): more than one retransmission.
     let told = [0, 1, 2].map(|lost| {

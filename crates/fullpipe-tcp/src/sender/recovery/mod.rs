@@ -196,29 +196,49 @@ impl Recovery {
         self.rack.delivered(flags, at_ns, order, now_ns, min_rtt_us);
     }
 
-    /// A packet that was sent once was delivered: looks for reordering and spurious timeouts.
+    /// A packet that was sent once was SACKed: looks for reordering and spurious timeouts.
     #[inline(always)]
-    pub(super) fn note_original(&self, number: u32, info: &mut AckInfo) {
+    pub(super) fn note_original_sack(&self, number: u32, info: &mut AckInfo) {
         if self.reordering.is_late(number) {
             info.note_reordered(number);
         }
-        if number < self.end {
-            info.original_delivered = true;
+        info.original_delivered |= number < self.end;
+    }
+
+    /// The same of one that was acknowledged.
+    #[inline(always)]
+    pub(super) fn note_original_ack(&self, number: u32, info: &mut AckInfo) {
+        if self.reordering.is_late(number) {
+            info.note_acked_late(number);
         }
+        info.original_delivered |= number < self.end;
     }
 
     /// tcp_check_sack_reordering(), tcp_rack_update_reo_wnd().
     #[inline(always)]
-    pub(super) fn learn_reordering(&mut self, info: &AckInfo, delivered: u32) {
+    pub(super) fn learn_reordering(&mut self, info: &AckInfo, flight: &Flight, delivered: u32) {
         self.reordering.sacked_up_to(info.sacked_end);
         if let Some(late) = info.reordered {
             if self.state != CaState::Loss || self.undo.is_possible() {
-                self.reordering.seen(late);
+                let end = self.reordering.highest_sacked();
+                self.reordering.seen(late, end);
             }
+        }
+        if let Some(late) = info.acked_late {
+            let end = self.highest_sack(flight);
+            self.reordering.seen(late, end);
         }
         let prior = info.sample.prior_delivered;
         if prior != 0 {
             self.reordering.adapt(prior, delivered);
+        }
+    }
+
+    /// tcp_highest_sack_seq(): one past the highest SACKed packet, or the first that is not acknowledged.
+    fn highest_sack(&self, flight: &Flight) -> u32 {
+        match flight.sacked() {
+            0 => flight.una(),
+            _ => self.reordering.highest_sacked(),
         }
     }
 

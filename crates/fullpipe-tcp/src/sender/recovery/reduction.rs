@@ -94,7 +94,8 @@ impl Recovery {
         if !self.undo.is_possible() || !self.undo.was_delayed(echo_ns) {
             return false;
         }
-        self.reordering.seen(prior_una);
+        let end = self.highest_sack(flight);
+        self.reordering.seen(prior_una, end);
         if flight.retransmitted() > 0 {
             return true;
         }

@@ -49,9 +49,15 @@ impl Reordering {
         number + 1 < self.highest_sacked
     }
 
-    /// Packet `number`, which was sent once, was delivered after later ones.
-    pub(super) fn seen(&mut self, number: u32) {
-        let distance = self.highest_sacked.saturating_sub(number);
+    /// One past the highest packet that was SACKed.
+    pub(super) fn highest_sacked(&self) -> u32 {
+        self.highest_sacked
+    }
+
+    /// Packet `number`, which was sent once, was delivered after later ones up to `end`
+    /// (tcp_highest_sack_seq()).
+    pub(super) fn seen(&mut self, number: u32, end: u32) {
+        let distance = end.saturating_sub(number);
         if distance == 0 {
             return;
         }

@@ -179,7 +179,9 @@ impl Path {
             deliveries.sack(&ack, &mut info);
         }
         deliveries.acknowledge::<false>(ack.next, &mut info);
-        self.recovery.learn_reordering(&info, self.rate.delivered());
+        let delivered = self.rate.delivered();
+        self.recovery
+            .learn_reordering(&info, &self.flight, delivered);
         info.ece = ack.marks > 0;
         let dubious = self.recovery.is_dubious(&info);
         dubious.then(|| {

@@ -1,0 +1,58 @@
+//! PSH: tcp_mark_push(), tcp_push() of tcp.c, __tcp_transmit_skb() of tcp_output.c. The same happened in the
+//! kernel (scripts 50-107 and 50-8 of the differential test).
+
+use crate::script::{sack, Script, Setup, MSS};
+
+/// An application with TCP_NODELAY that writes by itself; bursts of one packet, which have no PSH of their own.
+fn application() -> Script {
+    Script::started(Setup {
+        is_written: true,
+        nodelay: true,
+        ..Setup::default()
+    })
+}
+
+/// Packets with PSH among those that are sent now.
+fn pushed(script: &mut Script) -> Vec<u32> {
+    let packets = script.packets();
+    packets
+        .iter()
+        .filter(|packet| packet.push)
+        .map(|packet| packet.number)
+        .collect()
+}
+
+#[test]
+fn the_last_packet_of_a_write_has_psh_also_where_others_follow() {
+    let mut script = application();
+    for (packets, last) in [(3, 2), (1, 3), (2, 5)] {
+        script.writes_bytes(packets * u64::from(MSS));
+        assert_eq!(pushed(&mut script), [last]);
+    }
+}
+
+#[test]
+fn a_retransmission_has_psh_if_its_packet_had_it() {
+    let mut script = application();
+    for packets in [1, 1, 4] {
+        script.writes_bytes(packets * u64::from(MSS));
+        script.sends();
+    }
+    script.at(40_000_000).takes(sack(0, [(3, 6)]));
+    let again = script.packets();
+    let sent: Vec<(u32, bool)> = again
+        .iter()
+        .map(|packet| (packet.number, packet.push))
+        .collect();
+    assert_eq!(sent, [(0, true), (1, true), (2, false)]);
+}
+
+#[test]
+fn a_write_that_a_full_buffer_cuts_leaves_no_psh_behind_for_the_next_one() {
+    // tcp_push() finds no buffer that is not sent, and marks nothing.
+    let mut script = application();
+    script.writes_bytes(u64::from(MSS));
+    assert_eq!(pushed(&mut script), [0]);
+    script.writes_bytes(2 * u64::from(MSS));
+    assert_eq!(pushed(&mut script), [2]);
+}
