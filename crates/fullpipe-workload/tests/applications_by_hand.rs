@@ -120,6 +120,16 @@ fn a_datagram_that_is_due_in_an_off_period_leaves_at_its_end() {
     assert_eq!(times, [2, 12, 22, 47, 57, 67, 92, 102]);
 }
 
+#[test]
+fn a_datagram_that_is_due_as_an_off_period_begins_waits_for_its_end() {
+    // On from 2 to 22 ms, off to 42 ms, on to 62 ms, off to 82 ms: periods hold their begin, not their end.
+    let times: Vec<u64> = sent(&stream(None, None, Some(on_off(20, 20, false))), 6)
+        .iter()
+        .map(|one| one.0)
+        .collect();
+    assert_eq!(times, [2, 12, 42, 52, 82, 92]);
+}
+
 fn flow(start_ns: u64, first_chunk: u32) -> TraceFlow {
     TraceFlow {
         start_ns,
