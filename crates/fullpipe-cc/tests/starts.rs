@@ -476,6 +476,24 @@ fn careful_resume_keeps_of_a_jump_only_what_the_application_used() {
     assert_eq!((flow.ctl.cwnd, flow.ctl.ssthresh), (10, INFINITE));
 }
 
+#[test]
+fn careful_resume_validates_nothing_of_a_jump_that_has_no_more_in_flight_than_was_acknowledged() {
+    // Draft section 3.3, rate_limited again: 60 packets are acknowledged in the RTT of the jump, 60 or
+    // fewer are in flight. CWND is PipeSize, and the Normal Phase begins: a later loss halves CWND,
+    // not PipeSize.
+    for (flight, cwnd, ssthresh) in [(40, 120, 60), (60, 120, 60), (61, 121, 30)] {
+        let mut flow = resumed(true, 100_000, &[]);
+        flow.conn.packets_out = flight;
+        flow.wait_us(100_001);
+        flow.conn.snd_nxt = flow.conn.snd_una.wrapping_add(flight * MSS);
+        // Slow start adds what is acknowledged.
+        ack(&mut flow, 60, 100_000, false);
+        assert_eq!(flow.ctl.cwnd, cwnd, "{flight} in flight");
+        flow.event(EventKind::Ssthresh, 0, 0);
+        assert_eq!(flow.ctl.ssthresh, ssthresh, "{flight} in flight");
+    }
+}
+
 /// One that has sent the whole jump and had its first packets acknowledged.
 fn validating() -> Caller {
     let mut flow = resumed(true, 100_000, &[]);

@@ -343,6 +343,17 @@ fn a_cut_holds_the_window_for_two_to_three_seconds() {
         window(&hand) > held + 1.0
     });
     assert!((200..=302).contains(&grows.unwrap()), "{grows:?} rounds");
+    // Growth does not hasten, and the bound is known, until the window is an eighth above it.
+    loop {
+        let before = window(&hand);
+        round(&mut hand, 10_000, |ack| ack.acked_sacked = 0);
+        if before > 1.125 * held + 1.0 {
+            break;
+        }
+        assert_eq!(variable(&hand, "held_window_packets"), Some(held));
+        assert!(window(&hand) - before <= wanted(before, 10_000.0));
+    }
+    assert_eq!(variable(&hand, "held_window_packets"), None);
 }
 
 /// In CRUISE when a drain is due, and what it was before.
