@@ -464,6 +464,35 @@ fn after_a_drain_the_window_leaps_by_half_of_the_mean_error_at_least_of_four_rou
 }
 
 #[test]
+fn the_drain_behind_a_cut_by_loss_leaps_by_nothing_and_the_next_one_leaps_again() {
+    // Where a buffer is too small for the queue wanted, all errors have one sign: a leap would raise
+    // the window that was cut.
+    let run = |leap_gain, drains: u32| {
+        let mut hand = cruising(1000, &[("leap_gain", leap_gain), ("step_gain", 64)]);
+        for _ in 0..3 {
+            round(&mut hand, 10_000, |ack| ack.acked_sacked = 0);
+        }
+        let mut ack = hand.next_ack();
+        hand.lose(&mut ack, 100);
+        (ack.rtt_us, ack.acked_sacked) = (10_000, 200);
+        hand.deliver(ack);
+        assert!(variable(&hand, "held_window_packets").is_some(), "no cut");
+        for _ in 0..drains {
+            for _ in 0..5 {
+                round(&mut hand, 12_000, |_| {});
+            }
+            hand.conn.now_us += 4_100_000;
+            round(&mut hand, 12_000, |_| {});
+            assert_eq!(hand.phase(), Phase::ProbeRtt);
+            end_drain(&mut hand, 10_000);
+        }
+        hand.ctl.cwnd
+    };
+    assert_eq!(run(1024, 1), run(0, 1));
+    assert_ne!(run(1024, 2), run(0, 2));
+}
+
+#[test]
 fn two_drains_behind_the_first_two_that_leave_half_of_the_queue_begin_competition() {
     // A queue of 4 ms, less than the law wants with an area of 1000; 2 ms are a half.
     for (left_us, competes) in [(12_000, false), (12_001, true)] {
