@@ -20,19 +20,20 @@ from fullpipe.cli.options import (
     Engine,
     Figures,
     Json,
-    KernelImage,
     Light,
     LookOptions,
     Machine,
     Recordings,
     cc_names,
     engine_options,
+    kernel_names,
     with_groups,
 )
 from fullpipe.cli.output import (
     comparison_table,
     console,
     difference_table,
+    equal_runs,
     fail,
     message,
     warn,
@@ -148,7 +149,29 @@ class On:
 
     engine: Engine = "sim"
     machine: Machine = "qemu"
-    kernel: KernelImage = None
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[,NAME]...|FILE",
+            help="Kernel for --engine vm, as for `fullpipe run`; all run on each of several.",
+            autocompletion=kernel_names,
+        ),
+    ] = None
+
+    def options(self, wanted: Runs) -> dict[str, dict[str, str]]:
+        """The engine's options by what is added to labels: nothing, or the kernel. Raises UserError
+        for options of another engine, and where kernels cannot be compared."""
+        kernels = [name.strip() for name in (self.kernel or "").split(",")]
+        if len(kernels) == 1:
+            return {"": engine_options(self.engine, self.machine, kernel=self.kernel)}
+        if "" in kernels or len(set(kernels)) < len(kernels):
+            raise UserError(f"--kernel {self.kernel}: name each kernel once, such as 6.1,6.12")
+        if wanted.together or wanted.harm_to is not None:
+            raise UserError("--kernel: one kernel with --together and --harm-to")
+        return {
+            f" on {kernel}": engine_options(self.engine, self.machine, kernel=kernel)
+            for kernel in kernels
+        }
 
 
 @dataclass(frozen=True)
@@ -193,7 +216,7 @@ def compare(
     look = looks.look_of(output.figures)
     wanted.check(names)
     path, times = network.document()
-    options = engine_options(on.engine, on.machine, kernel=on.kernel)
+    options = on.options(wanted)
     base = output.out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
@@ -214,7 +237,7 @@ def compare(
         discard([base], more)
         times = more
     common = {key: first.document[key] for key in (*path, "duration", "warmup")}
-    facts = {"engine": on.engine, **options, **common}
+    facts = {"engine": on.engine, **options.get("", {"kernel": on.kernel}), **common}
     _show(results, summaries, first.seeds, wanted, facts, output.json_)
     every = [recording for recordings in results.values() for recording in recordings]
     for recording in every:
@@ -246,7 +269,7 @@ def _planned(
     wanted: Runs,
     times: Mapping[str, Any],
     engine: str,
-    options: Mapping[str, str],
+    options: Mapping[str, Mapping[str, str]],
 ) -> dict[str, _Planned]:
     """Label -> its runs. Raises UserError where one is no scenario or the engine cannot run it."""
     import tomli_w
@@ -263,8 +286,9 @@ def _planned(
         document = changed(document, wanted.set_ or [], network.path or "compare")
         scenario = make_scenario(document, network.source)
         seeds = seeds_of(scenario, wanted.repeat)
-        runs = runs_of(scenario, tomli_w.dumps(document), seeds, engine, options)
-        planned[label] = _Planned(document, scenario.duration, runs)
+        for where, given in options.items():
+            runs = runs_of(scenario, tomli_w.dumps(document), seeds, engine, dict(given))
+            planned[label + where] = _Planned(document, scenario.duration, runs)
     return planned
 
 
@@ -323,6 +347,8 @@ def _show(
     console.print(comparison_table(rows, alarms))
     _print_settling(summaries)
     console.print(_notes(seeds, rows), soft_wrap=True)
+    if note := equal_runs(rows):
+        console.print(note, soft_wrap=True)
     if wanted.harm_to is not None:
         console.print(_harm_note(wanted.harm_to, wanted.flows))
 

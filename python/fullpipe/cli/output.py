@@ -170,6 +170,17 @@ def comparison_table(rows: Sequence[Row], alarms: Mapping[str, str]) -> Table:
     return table
 
 
+def equal_runs(rows: Sequence[Row]) -> str:
+    """What to say where repetitions do not differ in anything; empty where they do."""
+    cells = [cell for row in rows for cell in row.cells.values() if cell.n > 1]
+    if not cells or any(cell.method != "constant" for cell in cells):
+        return ""
+    return (
+        "all runs are equal, since nothing in them is random: "
+        '`--set rtt_spread=1pkt` gives each another RTT'
+    )
+
+
 def _interval(cell: Cell, digits: int) -> str:
     if cell.low is None or cell.high is None:
         return "needs 3 runs"

@@ -39,6 +39,7 @@ from fullpipe.cli.options import (
 from fullpipe.cli.output import (
     comparison_table,
     console,
+    equal_runs,
     fail,
     message,
     print_table,
@@ -304,6 +305,8 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         label = str(summaries[0]["scenario"])
         rows = compare_runs({label: summaries}) + compare_shares(summaries)
         console.print(comparison_table(rows, {label: "; ".join(problems)}))
+        if note := equal_runs(rows):
+            console.print(note, soft_wrap=True)
 
 
 def _settlings(summaries: list[dict[str, Any]]) -> list[dict[str, Any]]:
