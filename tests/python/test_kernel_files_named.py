@@ -184,3 +184,14 @@ def test_a_commit_gives_a_kernels_file_with_what_lies_beside_it(tmp_path: Path) 
     (folder / "core.c").write_text("")
     old = check_out(path, commit_of(path, "HEAD"), tmp_path / "old")
     assert userfiles.read(old).files["core.c"] == PLAIN
+
+
+def test_a_program_for_ebpf_is_refused_with_where_it_runs(tmp_path: Path) -> None:
+    path = tmp_path / "bpf_mine.c"
+    path.write_text(
+        '#include "vmlinux.h"\n#include <bpf/bpf_helpers.h>\n\nSEC("struct_ops")\n'
+        "void BPF_PROG(mine_init, struct sock *sk) {}\n\n"
+        'SEC(".struct_ops.link")\nstruct tcp_congestion_ops mine = {.name = "mine"};\n'
+    )
+    with pytest.raises(UserError, match=r"is an eBPF program .* --engine live runs it as"):
+        userfiles.read(path)

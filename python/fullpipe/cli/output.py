@@ -177,7 +177,7 @@ def equal_runs(rows: Sequence[Row]) -> str:
         return ""
     return (
         "all runs are equal, since nothing in them is random: "
-        '`--set rtt_spread=1pkt` gives each another RTT'
+        "`--set rtt_spread=1pkt` gives each another RTT"
     )
 
 

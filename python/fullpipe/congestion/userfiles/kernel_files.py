@@ -24,6 +24,8 @@ _NUMBERS = {
 }  # fmt: skip
 _STARTS = {"module_init", "late_initcall", "subsys_initcall", "fs_initcall", "device_initcall"}
 _REGISTRY = "tcp_register_congestion_control"
+#: A program or a table of programs for eBPF, as libbpf names their sections.
+_STRUCT_OPS = re.compile(r'\bSEC\s*\(\s*"\.?struct_ops')
 _TEXT = re.compile(r'"((?:\\.|[^"\\])*)"')
 _LOCAL = re.compile(r'"([^"]+)"\s*$')
 _LITERAL = re.compile(r"((?:0[xX][0-9a-fA-F]+|[1-9][0-9]*|0))[uUlL]*")
@@ -111,6 +113,12 @@ def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
     by its variable or the kernel's name for it. Raises UserError if the file has none, several
     without a choice, or one that the kernel itself would not register."""
     files: dict[str, str] = {}
+    if _STRUCT_OPS.search(read_text(path, "a congestion control of a kernel in C")):
+        raise UserError(
+            f"{path}: is an eBPF program of its own (struct_ops), which fullpipe does not load; "
+            "register it on a host (`bpftool struct_ops register`), where --engine live runs it as "
+            "kernel:NAME, or write it as a module (tcp_NAME.c)"
+        )
     units = _collect(path, files)
     tokens = {name: tokens_of(blanked(files[name])) for name in units}
     own = tokens.get(path.name) or tokens_of(blanked(files[path.name]))
