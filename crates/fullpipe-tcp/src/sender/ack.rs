@@ -153,8 +153,10 @@ impl Sender {
             ..AckInfo::default()
         };
         self.resend = Resend::Nothing;
-        self.deliveries().sack(ack, &mut info);
         let delivered = self.rate.delivered();
+        self.deliveries().sack(ack, &mut info);
+        // What it delivers is not counted (sack_delivered of tcp_ack()).
+        self.rate.set_delivered(delivered);
         self.recovery
             .learn_reordering(&info, &self.flight, delivered);
         self.alert(self.flight.una(), &mut info);

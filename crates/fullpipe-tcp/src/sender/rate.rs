@@ -109,6 +109,11 @@ impl RateState {
         }
     }
 
+    /// Sets how many packets count as delivered.
+    pub(super) fn set_delivered(&mut self, packets: u32) {
+        self.delivered = packets;
+    }
+
     /// A packet was delivered (tcp_rate_skb_delivered()).
     #[inline(always)] // keeps the sample in registers
     pub(super) fn packet_delivered(&mut self, sample: &mut Sample, record: &mut Sent, number: u32) {

@@ -184,6 +184,25 @@ impl Stream {
         may_be && self.payload(number, self.end()) < self.mss_bytes
     }
 
+    /// Whether writes have left packets short.
+    #[inline]
+    pub(super) fn has_short(&self) -> bool {
+        !self.shorts.is_empty()
+    }
+
+    /// How many packets end before `bytes` or there.
+    pub(super) fn packets_before(&self, bytes: u64) -> u32 {
+        let mss = u64::from(self.mss_bytes);
+        // Short packets only make it more.
+        let mut packets = (bytes / mss).min(u64::from(u32::MAX - 1)) as u32;
+        for &(short, missing) in &self.shorts {
+            if short < packets || self.bytes_before(short + 1) <= bytes {
+                packets = ((bytes + missing) / mss).min(u64::from(u32::MAX - 1)) as u32;
+            }
+        }
+        packets
+    }
+
     /// Payload in packets before `number`, each full unless a write left it short.
     pub(super) fn bytes_before(&self, number: u32) -> u64 {
         let count = self.shorts.partition_point(|&(short, _)| short < number);
@@ -359,5 +378,28 @@ mod tests {
         assert_eq!((last.payload_bytes, last.fin), (1448, true));
         assert!(stream.is_all_sent(8) && !stream.is_all_sent(5));
         assert_eq!(stream.data_bytes(20), 8 * MSS);
+    }
+
+    #[test]
+    fn short_packets_leave_room_for_more_of_them() {
+        let mut stream = of(None);
+        stream.write_bytes(MSS + 100, 0); // 1448, 100
+        stream.write_bytes(2 * MSS, 2); // 1448, 1448
+        stream.write_bytes(10, 4); // 10
+        let ends = [
+            0,
+            MSS,
+            MSS + 100,
+            2 * MSS + 100,
+            3 * MSS + 100,
+            3 * MSS + 110,
+        ];
+        for (packets, end) in ends.into_iter().enumerate() {
+            assert_eq!(stream.packets_before(end), packets as u32, "{end}");
+            assert_eq!(stream.bytes_before(packets as u32), end);
+            if packets > 0 {
+                assert_eq!(stream.packets_before(end - 1), packets as u32 - 1, "{end}");
+            }
+        }
     }
 }

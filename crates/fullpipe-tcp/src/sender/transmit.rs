@@ -100,8 +100,7 @@ impl Sender {
 
     /// There are unsent data, and the receive window has room for them.
     pub(super) fn has_sendable(&self) -> bool {
-        let mss = u64::from(self.config.mss_bytes);
-        self.has_unsent() && u64::from(self.flight.out() + 1) * mss <= self.peer.window_bytes()
+        self.has_unsent() && self.window_room() > 0
     }
 
     /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
@@ -269,7 +268,7 @@ impl Sender {
         if self.stream.lone_fin() == Some(self.flight.next()) {
             return Ok(1);
         }
-        let window_room = self.window_packets().saturating_sub(self.flight.out());
+        let window_room = self.window_room();
         if self.flight.next() >= self.queue.end() || window_room == 0 {
             return Err(Stop::Other);
         }
@@ -311,11 +310,23 @@ impl Sender {
         burst - u32::from(self.stream.is_short(last))
     }
 
-    /// The receive window in packets.
+    /// Packets for which the receive window has room (tcp_snd_wnd_test()).
     #[inline]
-    fn window_packets(&self) -> u32 {
+    fn window_room(&self) -> u32 {
         let window = self.peer.window_bytes() / u64::from(self.config.mss_bytes);
-        window.min(u64::from(u32::MAX)) as u32
+        let packets = window.min(u64::from(u32::MAX)) as u32;
+        match self.stream.has_short() {
+            false => packets.saturating_sub(self.flight.out()),
+            true => self.window_room_of_short(),
+        }
+    }
+
+    /// The same where packets are short.
+    #[inline(never)] // only where an application's writes end within packets
+    fn window_room_of_short(&self) -> u32 {
+        let (una, next) = (self.flight.una(), self.flight.next());
+        let end_bytes = self.stream.bytes_before(una) + self.peer.window_bytes();
+        self.stream.packets_before(end_bytes).saturating_sub(next)
     }
 
     /// The first buffer of the write queue. It may be extended from the second up to `most` packets

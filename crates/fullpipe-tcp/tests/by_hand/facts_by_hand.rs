@@ -327,3 +327,16 @@ fn unsent_data_stay_below_notsent_lowat() {
     script.at(40 * MS).takes(ack(1).echo(0));
     assert_eq!(script.told().0.unsent_packets, 5);
 }
+
+#[test]
+fn an_ack_that_others_have_overtaken_sacks_packets_and_counts_none_as_delivered() {
+    // tcp_ack(), old_ack: sack_delivered is not added. Script 73-75 of the differential test.
+    let mut script = Script::started(Setup::default());
+    script.at(40 * MS).takes(ack(4));
+    let before = script.delivered();
+    script.takes(sack(2, [(5, 7)]));
+    assert_eq!(
+        (script.delivered(), script.sender().info().sacked),
+        (before, 2)
+    );
+}
