@@ -21,8 +21,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 CHAPTERS = re.findall(r"^([a-z-]+)$", (DOCS / "tutorial/index.md").read_text(), re.M)
 COMPARISON = DOCS / "tutorial/compare.md"
 GUIDES = sorted(path for path in (DOCS / "howto").glob("*.md") if path.name != "index.md")
-#: Pages of the reference that begin with a guide.
-REFERENCE = [DOCS / "reference" / name for name in ("tune.md", "kernel-files.md")]
+#: Pages of the reference that have a guide.
+REFERENCE = [
+    DOCS / "reference" / name
+    for name in ("tune.md", "kernel-files.md", "conformance.md", "scorecard.md")
+]
 #: Why a block is not run. Anything else is a mistake.
 REASONS = {
     "changes the host's kernel",
