@@ -386,6 +386,20 @@ fn what_was_lost_before_its_recovery_is_none_of_rapid_starts() {
     );
 }
 
+#[test]
+fn what_rapid_start_sends_again_counts_as_lost_and_not_as_delivered_too() {
+    // Draft section 3.3: 5/6 of 3000 packets, less 1/3 of 2500 that arrive and 5/6 of 500 that do not.
+    let mut flow = rapid("reno", 3000, 512);
+    flow.event(EventKind::Ssthresh, 0, 0);
+    flow.conn.lost += 500;
+    ack(&mut flow, 2500, 50_000, false);
+    let (settled, expected) = (flow.ctl.ssthresh, 1250);
+    assert!(settled.abs_diff(expected) <= 10, "{settled}");
+    // The retransmissions arrive.
+    ack(&mut flow, 500, 50_000, false);
+    assert_eq!(flow.ctl.ssthresh, settled);
+}
+
 proptest! {
     #[test]
     fn rapid_starts_recovery_follows_the_drafts_factors(
