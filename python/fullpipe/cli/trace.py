@@ -88,6 +88,33 @@ def show(
     print(f"lowest {units.format_rate(rates[0])}, highest {units.format_rate(rates[-1])}")
 
 
+@app.command("from-capture")
+def from_capture(
+    file: Annotated[
+        Path, typer.Argument(metavar="CAPTURE", help="Capture at the receiver, pcap or pcapng.")
+    ],
+    out: Annotated[Path, typer.Argument(metavar="FILE", help="Trace to write (Mahimahi).")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Makes a link's trace from what left it while it was full.
+
+    Whether packets waited for the link is told by TCP's timestamps. Where none did, its rate is not
+    known and taken from before and after; how often is printed."""
+    from fullpipe.base.writing import write_text
+    from fullpipe.scenario.link_trace_captures import link_trace
+
+    if out.exists() and not force:
+        raise UserError(f"{out}: exists already; --force replaces it")
+    found = link_trace(file)
+    write_text(out, found.made.rate_text())
+    count = len(found.made.times_ms)
+    print(f"{out}: {count} opportunities in {found.length_s:.3g} s")
+    print(
+        f"the link was full in {100 * found.full:.1f} % of the time; in the other "
+        f"{100 * (1 - found.full):.1f} % its rate is not known"
+    )
+
+
 @app.command()
 @with_groups
 def sequence(
