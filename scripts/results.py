@@ -36,9 +36,28 @@ of [evidence](evidence/index.md), which name commands, commit and date.
 """
 
 
+#: Pictures of scripts/results_figures.py.
+_FIGURES = """## In three figures
+
+![Throughput against delay of seven congestion controls on four paths](images/results/delay.png)
+
+One flow alone for 60 s, the first 20 s left out: a point is the mean of three seeds, an ellipse one
+standard deviation. Up and to the left is better.
+
+![Share of goodput beside one flow of CUBIC, by buffer](images/results/share.png)
+
+Beside one flow of CUBIC over 20 Mbit/s and 40 ms, the second half of 180 s: the mean of three seeds
+and their range. In short buffers BBRv1 takes most; in deep ones Reno and Prague get little.
+
+![Queue and share in the simulator against Linux](images/results/agreement.png)
+
+Every [cell](evidence/agreement.md) that ran in the simulator and in Linux's kernel.
+"""
+
+
 def page() -> str:
     """The page as Markdown."""
-    return "\n".join([_HEAD, _scorecards(), _agreement(), _claims()])
+    return "\n".join([_HEAD, _FIGURES, _scorecards(), _agreement(), _claims()])
 
 
 def _scorecards() -> str:

@@ -28,6 +28,12 @@ def test_every_scenario_has_its_picture_and_nothing_else_has() -> None:
     assert sum(path.stat().st_size for path in pictures) < MOST_BYTES
 
 
+def test_the_results_show_every_figure_that_their_script_draws() -> None:
+    shown = set(re.findall(r"images/results/([a-z]+)\.png", script("results").page()))
+    drawn = {path.stem for path in (ROOT / "docs" / "images" / "results").iterdir()}
+    assert shown == drawn == set(script("results_figures").FIGURES)
+
+
 def test_a_row_that_the_scorecard_no_longer_has_is_an_error_and_not_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
