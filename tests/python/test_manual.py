@@ -21,10 +21,21 @@ DOCS = Path(__file__).parents[2] / "docs"
 CHAPTERS = re.findall(r"^([a-z-]+)$", (DOCS / "tutorial/index.md").read_text(), re.M)
 COMPARISON = DOCS / "tutorial/compare.md"
 GUIDES = sorted(path for path in (DOCS / "howto").glob("*.md") if path.name != "index.md")
-#: Pages of the reference that have a guide.
-REFERENCE = [
-    DOCS / "reference" / name
-    for name in ("tune.md", "kernel-files.md", "conformance.md", "scorecard.md")
+#: Other pages that have a guide.
+PAGES_WITH_GUIDES = [
+    DOCS / name
+    for name in (
+        "background/l4s.md",
+        "background/live.md",
+        "background/models.md",
+        "background/wifi.md",
+        "reference/applications.md",
+        "reference/conformance.md",
+        "reference/flent.md",
+        "reference/kernel-files.md",
+        "reference/scorecard.md",
+        "reference/tune.md",
+    )
 ]
 #: Why a block is not run. Anything else is a mistake.
 REASONS = {
@@ -130,7 +141,7 @@ def test_the_tutorial_can_be_followed_from_its_first_page_to_its_last(tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guide", [*GUIDES, *REFERENCE], ids=lambda path: path.stem)
+@pytest.mark.parametrize("guide", [*GUIDES, *PAGES_WITH_GUIDES], ids=lambda path: path.stem)
 def test_a_how_to_guide_can_be_followed(guide: Path, tmp_path: Path) -> None:
     follow(guide, tmp_path)
 
