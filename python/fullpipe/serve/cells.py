@@ -46,7 +46,7 @@ def state(folder: Path, sweep: str | None = None) -> dict[str, Any]:
         if str(field.type) == "double" and field.name not in ("start_s",)
     }
     return {
-        "done": len(store.known() & keys), "asked": len(keys),
+        "done": len(store.known_now() & keys), "asked": len(keys),
         "axes": {
             name: list(map(str, values[name])) if len(values[name]) <= _MOST_VALUES else []
             for name in sorted(values, key=lambda name: len(values[name]) < 2)

@@ -1,50 +1,62 @@
-"""The keys of the runs in a store, read from each part once in a process: parts never change.
-
-Must never know what a run is.
+"""The keys of the runs in a store, read from each part once in a process: parts never change, so a
+look costs a list of their names. Must never know what a run is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence, Set
+import os
+from collections.abc import Set
 from pathlib import Path
 
+from fullpipe.base.errors import UserError
 from fullpipe.sweep.tables import read
 
 _KNOWN: dict[Path, KnownKeys] = {}
 
 
 class KnownKeys:
-    """The keys of the parts that were there at the last look."""
+    """The keys in a folder of parts, as far as it has been read."""
 
-    def __init__(self) -> None:
-        self._parts: dict[Hashable, list[str]] = {}
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._parts: dict[str, list[str]] = {}
         self._keys: set[str] = set()
 
-    def refreshed(self, parts: Sequence[Path]) -> Set[str]:
-        """The keys of exactly these parts. Raises UserError for a damaged one."""
-        named = {_version(part / "runs.parquet"): part / "runs.parquet" for part in parts}
-        new = {
-            version: read(file, "runs", ["key"])["key"].to_pylist()
-            for version, file in named.items() if version not in self._parts
-        }  # fmt: skip
-        gone = self._parts.keys() - named.keys()
+    def now(self) -> Set[str]:
+        """All keys; those of parts that a compacted one replaces are that one's too. Raises
+        UserError for a damaged part, OSError where there is no folder."""
+        while True:
+            with os.scandir(self._folder) as entries:
+                names = {entry.name for entry in entries if entry.is_dir()}
+            try:
+                new = {name: _keys_of(self._folder / name) for name in names - self._parts.keys()}
+                break
+            except UserError:
+                if all((self._folder / name).is_dir() for name in names):
+                    raise  # else another program has compacted the store meanwhile
+        gone = self._parts.keys() - names
+        for name in gone:
+            del self._parts[name]
         self._parts |= new
         if gone:
-            self._parts = {version: self._parts[version] for version in named}
-            self._keys = set().union(*self._parts.values())
-        else:
-            self._keys.update(*new.values())
+            self._keys = set()
+        self._keys.update(*(self._parts if gone else new).values())
         return self._keys
 
 
-def _version(file: Path) -> Hashable:
-    try:
-        about = file.stat()
-    except OSError:
-        return file, None  # reading it says what is wrong
-    return file, about.st_mtime_ns, about.st_size
+def known_keys(parts: Path) -> KnownKeys:
+    """What this process has read of a store's folder of parts."""
+    folder = parts.absolute()
+    if folder not in _KNOWN:
+        _KNOWN[folder] = KnownKeys(folder)
+    return _KNOWN[folder]
 
 
-def known_keys(folder: Path) -> KnownKeys:
-    """What this process knows of the store in a folder."""
-    return _KNOWN.setdefault(folder.absolute(), KnownKeys())
+def forget(parts: Path) -> None:
+    """Has all parts read anew: somebody may have damaged one since."""
+    _KNOWN.pop(parts.absolute(), None)
+
+
+def _keys_of(part: Path) -> list[str]:
+    keys: list[str] = read(part / "runs.parquet", "runs", ["key"])["key"].to_pylist()
+    return keys

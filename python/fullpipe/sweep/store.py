@@ -42,7 +42,7 @@ from fullpipe.recording import checksums
 from fullpipe.recording.parquet import write_parquet
 from fullpipe.recording.recording import RecordingError, verify_recording
 from fullpipe.sweep import leases, listing, workplaces
-from fullpipe.sweep.known import known_keys
+from fullpipe.sweep.known import forget, known_keys
 from fullpipe.sweep.tables import EXTRA, SCHEMAS, damaged, read, read_part, unique_rows, verify
 
 T = TypeVar("T")
@@ -111,8 +111,16 @@ class Store:
             self._check_writable()
 
     def known(self) -> Set[str]:
-        """Keys of the runs that are there."""
-        return self._settled(known_keys(self.folder).refreshed)
+        """Keys of the runs that are there, read anew. Raises UserError for a damaged file."""
+        forget(self.folder / "parts")
+        return self.known_now()
+
+    def known_now(self) -> Set[str]:
+        """The same, of which only parts that this process has not read yet are read."""
+        try:
+            return known_keys(self.folder / "parts").now()
+        except OSError as error:
+            raise UserError(f"{self.folder}/parts: cannot be read: {error.strerror}") from None
 
     def parts(self) -> list[Path]:
         """Folders of rows, without those that a compacted one replaces."""
@@ -145,15 +153,15 @@ class Store:
         Moves recordings (key -> folder in `workplace()`) first, so that every row of a run that is
         kept has its recording."""
         with self._writing():
-            new = self._without_known(tables)
-            with self._written(new) as partial, self._locked(".adding"):
-                newer = self._without_known(new)
+            every = self._complete(tables)
+            with self._written(every) as partial, self._locked(".adding"):
+                new = self._without_known(every)
                 self._keep(recordings or {})
-                if newer["runs"].num_rows == new["runs"].num_rows:
-                    self._add(partial)
+                if new["runs"].num_rows == every["runs"].num_rows:
+                    self._add(partial, every)
                 else:
-                    with self._written(newer) as again:
-                        self._add(again)
+                    with self._written(new) as again:
+                        self._add(again, new)
 
     def recording(self, key: str) -> Path:
         """The folder of a run's recording, if it was kept."""
@@ -283,7 +291,7 @@ class Store:
                 return
             rows = {name: unique_rows(_rows(name, parts), IDENTITY[name]) for name in IDENTITY}
             with self._written(rows, [part.name for part in parts]) as partial:
-                self._add(partial)
+                self._add(partial, rows)
             self._remove_replaced()
 
     def write_text(self, path: Path, text: str) -> None:
@@ -299,16 +307,19 @@ class Store:
             shutil.rmtree(place, ignore_errors=True)
             recording.rename(place)
 
+    def _complete(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """Every table of SCHEMAS and EXTRA, empty where there are no rows."""
+        schemas = {**SCHEMAS, **EXTRA}
+        return {name: tables.get(name, empty(schema)) for name, schema in schemas.items()}
+
     def _without_known(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """The tables of SCHEMAS without runs that are stored, and those of EXTRA."""
-        known = self.known()
-        made = {}
-        for name, schema in {**SCHEMAS, **EXTRA}.items():
-            rows = tables.get(name, empty(schema))
-            if name in SCHEMAS:
-                is_new = [key not in known for key in rows["key"].to_pylist()]
-                rows = rows if all(is_new) else rows.filter(pa.array(is_new, pa.bool_()))
-            made[name] = rows
+        known = self.known_now()
+        made = dict(tables)
+        for name in SCHEMAS:
+            is_new = [key not in known for key in tables[name]["key"].to_pylist()]
+            if not all(is_new):
+                made[name] = tables[name].filter(pa.array(is_new, pa.bool_()))
         return made
 
     @contextlib.contextmanager
@@ -330,10 +341,10 @@ class Store:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
-    def _add(self, partial: Path) -> None:
-        """Moves a part to the others, if it has rows: completely or not at all."""
-        names = {file.stem for file in partial.glob("*.parquet")}
-        if names & EXTRA.keys() or read(partial / "runs.parquet").num_rows:
+    def _add(self, partial: Path, tables: Mapping[str, pa.Table]) -> None:
+        """Moves a part with these tables to the others, if one has rows: completely or not at
+        all."""
+        if any(rows.num_rows for rows in tables.values()):
             partial.rename(self.folder / "parts" / partial.name)
 
     def _remove_replaced(self) -> None:

@@ -42,7 +42,7 @@ class Cells:
         while left:
             with leases.some_of(self.store, [*left]) as held:
                 places = [left.pop(key) for key in held]
-                known = store.known()
+                known = store.known_now()
                 todo = [place for place in sorted(places)
                         if self._is_missing(store, known, runs[place].facts.key)]  # fmt: skip
                 failed = self._done(store, [runs[place] for place in todo])
