@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -420,3 +422,21 @@ def test_a_worker_that_a_stem_forked_is_a_child_of_this_process(tmp_path: Path) 
     worker.end()
     assert forked.returncode == -signal.SIGKILL
     assert not Path(f"/proc/{forked.pid}").exists()
+
+
+def test_a_stem_ends_with_its_thread_and_is_forgotten(tmp_path: Path) -> None:
+    file = tmp_path / "leaks.py"
+    file.write_text(LEAKS)
+    algorithm = protocol.Algorithm(classes.read(f"{file}:Leaks"), None)
+
+    def work() -> int:
+        worker = protocol.Worker([algorithm], process.Rights([], {}, 1 << 30))
+        worker.end()
+        return threading.get_native_id()
+
+    with ThreadPoolExecutor(1) as several:
+        thread = several.submit(work).result()
+        ended = stem._stems[thread]._process
+    assert ended.wait() == -signal.SIGKILL
+    work()
+    assert [*stem._stems] == [threading.get_native_id()]

@@ -127,14 +127,17 @@ _stems: dict[int, Stem] = {}
 
 def stem(path: Sequence[str], environment: Mapping[str, str]) -> Stem | None:
     """This thread's stem; None where none can be started."""
+    for thread, other in [*_stems.items()]:
+        if not other.is_alive:  # its thread has ended
+            del _stems[thread]
+            other.end()
     thread = threading.get_native_id()
-    found = _stems.get(thread)
-    if found is None or not found.is_alive:
+    if thread not in _stems:
         try:
-            found = _stems[thread] = Stem(path, environment)
+            _stems[thread] = Stem(path, environment)
         except OSError:
             return None
-    return found
+    return _stems[thread]
 
 
 def end_all() -> None:
