@@ -179,6 +179,11 @@ ENTRIES = {
         "The uplink of a laptop, shaped to a bit less than the channel carries.",
         "RTTs that stay low, since the queue stands where CAKE manages it.",
     ),
+    "home-sqm-call": Entry(
+        "A home with SQM and a call", "rtt",
+        "Wi-Fi with three stations, a router with CAKE, and a cable modem with a long buffer.",
+        "The upload's RTT, which the call shares; without CAKE it is half a second.",
+    ),
 }  # fmt: skip
 
 _HEAD = """# Gallery

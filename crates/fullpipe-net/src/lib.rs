@@ -25,6 +25,7 @@ pub use access::{AccessLine, EgressLoss};
 pub use host::Host;
 pub use kernel::Kernel;
 pub use link::delay::{Carried, DelayLine};
+pub use link::framing::{Framing, Overhead};
 pub use link::shaper::Shaper;
 pub use link::wire::Wire;
 pub use link::{

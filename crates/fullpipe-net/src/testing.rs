@@ -197,6 +197,7 @@ pub(crate) fn plain_direction(rate_bps: Option<u64>, delay_ns: u64) -> WireDirec
         loss: None,
         rate_steps: Vec::new(),
         delay_steps: Vec::new(),
+        overhead: None,
         rate_trace: None,
         delay_trace: None,
         impairments: None,

@@ -15,6 +15,7 @@ from fullpipe.scenario import link_traces
 #: A step's rate is the trace's mean over this interval. Each change costs the guest about 50 us of
 #: CPU time; at a shorter interval an opportunity is a single packet anyway.
 RATE_BIN_MS = 20
+_ETHERNET_BYTES = 14
 
 
 def refuse_links(plan: Plan, engine: str) -> None:
@@ -38,11 +39,24 @@ def refuse_links(plan: Plan, engine: str) -> None:
                     f"link.{index}.{prefix}{key}: for --engine sim; {engine} builds links of htb "
                     "and netem, which have no such thing"
                 )
+        if overhead := wire.get("overhead"):
+            _refuse_overhead(f"link.{index}", overhead, engine)
         if release := wire["qdisc"]["aqm"].get("kernel"):
             raise UserError(
                 f"qdisc_options.kernel: {release} is for --engine sim; {engine} has the queue "
                 "disciplines of its own kernel (--kernel chooses one)"
             )
+
+
+def _refuse_overhead(where: str, overhead: dict[str, Any], engine: str) -> None:
+    """Raises UserError for a link layer that htb cannot count (psched_l2t_ns())."""
+    if overhead["framing"] == "ptm":
+        raise UserError(f'{where}.framing: {engine} has no "ptm": htb knows cells of ATM only')
+    if (overhead["bytes"] or _ETHERNET_BYTES) < _ETHERNET_BYTES:
+        raise UserError(
+            f"{where}.overhead: {overhead['bytes']}: {engine} has at least {_ETHERNET_BYTES}: htb "
+            "adds to Ethernet frames"
+        )
 
 
 def refuse_rows(plan: Plan) -> None:

@@ -10,9 +10,11 @@ from operator import itemgetter
 from typing import Any
 
 from fullpipe.base import units
+from fullpipe.base.errors import UserError
 from fullpipe.scenario import link_traces
 from fullpipe.scenario.impairments import resolve_impairments
 from fullpipe.scenario.link import LinkDirection
+from fullpipe.scenario.link_layer import LinkLayer
 from fullpipe.scenario.model import Scenario
 from fullpipe.scenario.path import Path
 from fullpipe.scenario.qdiscs.options import Options
@@ -28,20 +30,23 @@ def network(scenario: Scenario) -> dict[str, Any]:
     path, down = scenario.path, _links_down(scenario)
     # Where data flow down, the reverse rate defaults to the forward rate.
     reverse_bps = path.reverse_rate or (path.rate if down else None)
-    queue = _queue(path, path.qdisc, path.qdisc_options, path.buffer, path.rate)
+    queue = _queue(path, path.qdisc, path.qdisc_options, path.buffer, path.rate, path.link_layer)
     reverse_queue = _queue(
         path, path.reverse_qdisc, path.reverse_options, path.reverse_buffer,
-        reverse_bps or path.rate,
+        reverse_bps or path.rate, path.link_layer,
     )  # fmt: skip
     jitter = resolve_jitter(path.jitter, path.jitter_shape)
     losses = {
         "loss": _loss(path.loss, path.loss_correlation, path.loss_marks, path.loss_per),
         "reverse_loss": _loss(path.reverse_loss, 0.0, False, "packet"),
     }
+    layer = path.link_layer
     links = _row(scenario, down) or [_wire(
         "path",
-        {"rate_bps": path.rate, "delay_ns": 0, "qdisc": queue, "loss": None},
-        {"rate_bps": reverse_bps, "delay_ns": 0, "qdisc": reverse_queue, "loss": None},
+        {"rate_bps": path.rate, "delay_ns": 0, "qdisc": queue, "loss": None,
+         **_overhead(layer, path.rate, queue)},
+        {"rate_bps": reverse_bps, "delay_ns": 0, "qdisc": reverse_queue, "loss": None,
+         **_overhead(layer, reverse_bps, reverse_queue)},
     )]  # fmt: skip
     if scenario.wifi:
         links.insert(0, _channel(scenario, "wifi", scenario.wifi))
@@ -96,8 +101,11 @@ def _row(scenario: Scenario, down: set[int]) -> list[dict[str, Any]]:
     for index, link in enumerate(scenario.link):
         reverse_bps = link.reverse.mean_rate or (link.mean_rate if index in down else None)
         forward_ns, reverse_ns = link.delays_ns
-        forward = _direction(scenario.path, link, link.mean_rate, forward_ns)
-        reverse = _direction(scenario.path, link.reverse, reverse_bps, reverse_ns)
+        layer = link.link_layer
+        forward = _direction(scenario.path, link, link.mean_rate, forward_ns, layer)
+        reverse = _direction(
+            scenario.path, link.reverse, reverse_bps, reverse_ns, link.reverse.link_layer or layer
+        )
         if link.channel is None:
             row.append(_wire(link.name, forward, reverse))
             continue
@@ -147,11 +155,16 @@ def _links_down(scenario: Scenario) -> set[int]:
 
 
 def _direction(
-    path: Path, direction: LinkDirection, rate_bps: int | None, delay_ns: int
+    path: Path,
+    direction: LinkDirection,
+    rate_bps: int | None,
+    delay_ns: int,
+    layer: LinkLayer | None,
 ) -> dict[str, Any]:
     queue = _queue(
-        path, direction.qdisc, direction.qdisc_options, direction.buffer, rate_bps or path.rate
-    )
+        path, direction.qdisc, direction.qdisc_options, direction.buffer, rate_bps or path.rate,
+        layer,
+    )  # fmt: skip
     resolved: dict[str, Any] = {
         "rate_bps": rate_bps,
         "delay_ns": delay_ns,
@@ -159,6 +172,7 @@ def _direction(
         "loss": _loss(direction.loss, direction.loss_correlation, direction.loss_marks, "packet"),
         "rate_steps": _rate_steps(direction),
         "delay_steps": [list(step) for step in direction.delay_steps],
+        **_overhead(layer if not direction.rate_trace else None, rate_bps, queue),
     }
     if impairments := resolve_impairments(direction):
         resolved["impairments"] = impairments
@@ -186,10 +200,27 @@ def _delays_of_path(path: Path) -> dict[str, int]:
     return dict(zip(DELAYS, (path.forward_delay, path.rtt - path.forward_delay), strict=True))
 
 
-def _queue(
-    path: Path, name: str, options: Options, buffer: units.Buffer | None, rate_bps: int
+def _overhead(
+    layer: LinkLayer | None, rate_bps: int | None, queue: dict[str, Any]
 ) -> dict[str, Any]:
-    return resolve_queue(name, options, buffer, rate_bps, path.rtt, path.mtu, bool(path.ecn))
+    """What a direction's shaper counts of its link layer, unless the discipline does."""
+    aqm = queue["aqm"]
+    if layer is None or rate_bps is None or (aqm["kind"] == "cake" and aqm["shapes"]):
+        return {}
+    if aqm["kind"] == "tbf":
+        raise UserError("overhead: tbf shapes by itself, and counts frames; use another qdisc")
+    return {"overhead": layer.planned()}
+
+
+def _queue(
+    path: Path,
+    name: str,
+    options: Options,
+    buffer: units.Buffer | None,
+    rate_bps: int,
+    layer: LinkLayer | None,
+) -> dict[str, Any]:
+    return resolve_queue(name, options, buffer, rate_bps, path.rtt, path.mtu, bool(path.ecn), layer)
 
 
 def _loss(probability: float, correlation: float, marks: bool, per: str) -> dict[str, Any] | None:

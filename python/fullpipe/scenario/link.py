@@ -72,6 +72,8 @@ class LinkDirection(Impairments, Queue):
         self._check_steps()
         self._check_discipline()
         self._check_traces()
+        if self.link_layer and self.rate_trace:
+            raise ValueError("overhead: a rate_trace has packets, not bytes; write a rate")
         if self.gemodel and self.loss:
             raise ValueError("gemodel: excludes loss")
         if self.loss_correlation and not self.loss:

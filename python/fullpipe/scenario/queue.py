@@ -21,6 +21,7 @@ from fullpipe.base import units
 from fullpipe.base.packets import wire_bytes
 from fullpipe.base.refusals import COMPLETE, unknown_key
 from fullpipe.scenario.fields import Buffer, Rate, Section
+from fullpipe.scenario.link_layer import ABOUT, Framing, LinkLayer, Overhead, link_layer
 from fullpipe.scenario.qdiscs.options import Options, Port
 from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
@@ -82,6 +83,19 @@ class Queue(Section):
     qdisc_options: QdiscOptions = Field(
         {}, validate_default=True, description="options of the discipline"
     )
+    overhead: Overhead | None = Field(None, description=f"{ABOUT}; default: an Ethernet header")
+    mpu: int | None = Field(
+        None, ge=0, le=256, description="least size of a packet on the link, in bytes; default: 0"
+    )
+    framing: Framing | None = Field(
+        None, description="link-layer framing: atm has 53-byte cells that carry 48, ptm 65 bytes "
+        "for 64; default: none"
+    )  # fmt: skip
+
+    @property
+    def link_layer(self) -> LinkLayer | None:
+        """What the link layer adds to packets; None where nothing is written."""
+        return link_layer(self.overhead, self.mpu, self.framing)
 
 
 def resolve_queue(
@@ -92,9 +106,13 @@ def resolve_queue(
     rtt_ns: int,
     mtu_bytes: int,
     ecn: bool,
+    layer: LinkLayer | None = None,
 ) -> dict[str, Any]:
     """The queue that engines get (`Qdisc` of crates/fullpipe-net/src/queue/mod.rs) at a link of
-    this rate; a buffer in BDP is one of `rtt_ns`."""
+    this rate and link layer, which a discipline that shapes counts itself; a buffer in BDP is one
+    of `rtt_ns`."""
+    if layer is not None:
+        options = options.over(layer)
     packet_bytes = wire_bytes(mtu_bytes)
     limit_bytes, limit_packets = _limits(name, buffer, rate_bps, rtt_ns, packet_bytes)
     port = Port(rate_bps, packet_bytes, ecn, limit_bytes, limit_packets)

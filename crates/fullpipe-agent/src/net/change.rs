@@ -33,7 +33,7 @@ impl Change {
                 qdisc::put_htb_class(node, self.port_index, *shape, false)?;
                 match shape {
                     Shape::Outage(_) => filler::send(node, self.port_index),
-                    Shape::Rate(_) => Ok(()),
+                    Shape::Rate(..) => Ok(()),
                 }
             }
             What::Delay(parent, spec) => {

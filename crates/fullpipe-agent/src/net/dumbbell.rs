@@ -22,7 +22,9 @@ use fullpipe_plan::{Link, Plan};
 
 use super::groups::Groups;
 use super::link::{self, Metrics, Port};
-use super::topology::{router, MarksSeen, Topology, MAX_HOSTS, RECEIVERS, ROUTER, SENDERS};
+use super::topology::{
+    rate_of, router, MarksSeen, Topology, MAX_HOSTS, RECEIVERS, ROUTER, SENDERS,
+};
 
 impl Topology {
     pub(super) fn build_dumbbell(plan: &Plan, groups: &Groups) -> Result<Self, String> {
@@ -102,7 +104,7 @@ impl Topology {
         self.bottleneck(
             (far, far_port, 1),
             plan.access.reverse_loss.as_ref().map(|loss| (loss, seed)),
-            reverse.rate_bps.map(|rate| (rate, &reverse.qdisc)),
+            rate_of(reverse),
         )?;
         Ok(Some((far, near_port)))
     }
@@ -114,7 +116,7 @@ impl Topology {
         self.bottleneck(
             (ROUTER, port, 0),
             loss.map(|loss| (loss, seed)),
-            forward.rate_bps.map(|rate| (rate, &forward.qdisc)),
+            rate_of(forward),
         )
     }
 }

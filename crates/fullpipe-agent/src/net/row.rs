@@ -13,7 +13,7 @@
 
 use std::net::Ipv4Addr;
 
-use fullpipe_net::{derive_seed, purpose, WireDirection};
+use fullpipe_net::{derive_seed, purpose, Overhead, WireDirection};
 use fullpipe_plan::{Link, Plan};
 
 use super::change::{Change, What};
@@ -21,7 +21,7 @@ use super::groups::Groups;
 use super::link::{self, Metrics, Port};
 use super::major;
 use super::qdisc::{self, inside, Netem, Shape, ROOT};
-use super::topology::{router, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
+use super::topology::{rate_of, router, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
 
 /// The most that htb lets a class owe (`mbuffer`): in a longer outage a packet passes now and then.
 const LONGEST_DEBT_NS: u64 = 60_000_000_000;
@@ -143,9 +143,9 @@ impl Topology {
                 ..Netem::default()
             })
         });
-        let rate = wire.rate_bps.map(|rate_bps| (rate_bps, &wire.qdisc));
+        let rate = rate_of(wire);
         self.impaired_bottleneck((node, port, direction), loss, rate)?;
-        for (at_ns, shape) in shapes(&wire.rate_steps, plan.duration_ns) {
+        for (at_ns, shape) in shapes(&wire.rate_steps, wire.overhead, plan.duration_ns) {
             self.changes.push(Change {
                 at_ns,
                 node,
@@ -208,7 +208,11 @@ impl Topology {
 /// The shapes of a direction's rate and their times. The rate behind an outage is set before its end: what
 /// the outage's packet owes stays owed until then, while a change that came too late would let another
 /// packet of the outage pass.
-fn shapes(rate_steps: &[(u64, u64)], duration_ns: u64) -> Vec<(u64, Shape)> {
+fn shapes(
+    rate_steps: &[(u64, u64)],
+    overhead: Option<Overhead>,
+    duration_ns: u64,
+) -> Vec<(u64, Shape)> {
     let mut shapes = Vec::new();
     let mut lead_ns = 0;
     for (index, &(at_ns, rate_bps)) in rate_steps.iter().enumerate() {
@@ -216,7 +220,7 @@ fn shapes(rate_steps: &[(u64, u64)], duration_ns: u64) -> Vec<(u64, Shape)> {
         let length_ns = next_ns.unwrap_or(duration_ns).max(at_ns + 1) - at_ns;
         let shape = match rate_bps {
             0 => Shape::Outage(length_ns / length_ns.div_ceil(LONGEST_DEBT_NS)),
-            _ => Shape::Rate(rate_bps),
+            _ => Shape::Rate(rate_bps, overhead),
         };
         shapes.push((at_ns - lead_ns, shape));
         lead_ns = match rate_bps {
@@ -250,9 +254,9 @@ mod tests {
     #[test]
     fn an_outage_lasts_as_one_packet_and_its_end_is_told_in_advance() {
         let steps = [(0, 8_000_000), (4 * S, 0), (7 * S, 8_000_000)];
-        let rate = Shape::Rate(8_000_000);
+        let rate = Shape::Rate(8_000_000, None);
         assert_eq!(
-            shapes(&steps, 12 * S),
+            shapes(&steps, None, 12 * S),
             [
                 (0, rate),
                 (4 * S, Shape::Outage(3 * S)),
@@ -260,8 +264,11 @@ mod tests {
             ]
         );
         // Shorter than twice the lead, longer than htb remembers, and to the end of the run.
-        let short = shapes(&[(S, 0), (S + 1000, 8000)], 2 * S);
-        assert_eq!(short[1], (S + 500, Shape::Rate(8000)));
-        assert_eq!(shapes(&[(S, 0)], 151 * S), [(S, Shape::Outage(50 * S))]);
+        let short = shapes(&[(S, 0), (S + 1000, 8000)], None, 2 * S);
+        assert_eq!(short[1], (S + 500, Shape::Rate(8000, None)));
+        assert_eq!(
+            shapes(&[(S, 0)], None, 151 * S),
+            [(S, Shape::Outage(50 * S))]
+        );
     }
 }

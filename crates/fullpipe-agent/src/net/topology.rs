@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 
 use fullpipe_net::impair::{jitter, loss};
-use fullpipe_net::{derive_seed, purpose, Qdisc};
+use fullpipe_net::{derive_seed, purpose, Qdisc, WireDirection};
 use fullpipe_plan::{AckPolicy, EcnKind, Flow, FlowDirection, Link, Pacing, Plan, Text};
 
 use super::change::Change;
@@ -286,7 +286,7 @@ impl Topology {
         &mut self,
         place: (usize, Port, usize),
         loss: Option<(&loss::Params, u64)>,
-        rate: Option<(u64, &Qdisc)>,
+        rate: Option<(Shape, &Qdisc)>,
     ) -> Result<(), String> {
         let loss = loss.map(|(loss, seed)| loss_spec(loss, seed));
         self.impaired_bottleneck(place, loss, rate)
@@ -297,7 +297,7 @@ impl Topology {
         &mut self,
         (at, port, index): (usize, Port, usize),
         loss: Option<Spec>,
-        rate: Option<(u64, &Qdisc)>,
+        rate: Option<(Shape, &Qdisc)>,
     ) -> Result<(), String> {
         let mut parent = ROOT;
         let mut loss_place = None;
@@ -307,16 +307,14 @@ impl Topology {
             parent = inside(place.handle);
         }
         let mut queue = None;
-        if let Some((rate_bps, wanted)) = rate {
+        if let Some((shape @ Shape::Rate(rate_bps, _), wanted)) = rate {
             let spec = qdisc::queue(wanted, rate_bps)?;
             if !wanted.shapes() {
                 self.attach(at, port, parent, major::HTB, &qdisc::htb())?;
-                let shape = Shape::Rate(rate_bps);
                 qdisc::put_htb_class(&mut self.nodes[at], port.index, shape, true)?;
-                self.lines.push(format!(
-                    "{}: class htb rate {rate_bps}bit burst 1600 cburst 1600",
-                    self.nodes[at].name
-                ));
+                let class = qdisc::class_line(shape);
+                let line = format!("{}: class {class}", self.nodes[at].name);
+                self.lines.push(line);
                 parent = qdisc::HTB_CLASS;
             }
             queue = Some(self.attach(at, port, parent, major::QUEUE, &spec)?);
@@ -394,6 +392,12 @@ impl Topology {
         };
         Ok(ports)
     }
+}
+
+/// The rate and the queue of a direction that has a rate.
+pub(super) fn rate_of(wire: &WireDirection) -> Option<(Shape, &Qdisc)> {
+    let shape = |rate_bps| (Shape::Rate(rate_bps, wire.overhead), &wire.qdisc);
+    wire.rate_bps.map(shape)
 }
 
 fn loss_spec(loss: &loss::Params, seed: u64) -> Spec {

@@ -2,6 +2,7 @@
 
 mod contract;
 pub(crate) mod delay;
+pub(crate) mod framing;
 mod general;
 pub(crate) mod params;
 mod passed;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::framing::Overhead;
 use crate::impair::{self, loss};
 use crate::queue::Qdisc;
 use crate::trace::TraceFile;
@@ -30,6 +31,9 @@ pub struct WireDirection {
     /// Delays with their times, repeated, in place of `delay_ns`, which is then the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_trace: Option<TraceFile>,
+    /// What the link layer adds to packets at the rate; `None`: nothing to an Ethernet frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Overhead>,
     /// What else happens to packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impairments: Option<impair::Params>,

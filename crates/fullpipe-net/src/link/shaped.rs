@@ -74,7 +74,7 @@ impl<P: Packet> Shaped<P> {
                 .map_err(|error| format!("rate_trace: {}: {error}", file.path))?;
             return Ok(Pace::Trace(Opportunities::new(trace)));
         }
-        let shaper = Shaper::new(rate_bps, BURST_BYTES);
+        let shaper = Shaper::new(rate_bps, BURST_BYTES).with_overhead(params.overhead);
         Ok(
             match Schedule::of_steps("rate_steps", &params.rate_steps)? {
                 None => Pace::Constant(shaper),

@@ -5,6 +5,8 @@
 //! bytes of credit. The testbeds of the papers use htb, so base RTTs agree with theirs. Fractions of a ns
 //! are carried over, so that no rate drifts.
 
+use super::framing::Overhead;
+
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// A token bucket that charges after sending.
@@ -16,6 +18,7 @@ pub struct Shaper {
     zero_at_ns: u64,
     /// Remainder of the divisions so far, in bit * ns / s.
     carry: u64,
+    overhead: Option<Overhead>,
     last: Cost,
 }
 
@@ -37,8 +40,15 @@ impl Shaper {
             burst_ns,
             zero_at_ns: 0,
             carry: 0,
+            overhead: None,
             last: Cost::default(),
         }
+    }
+
+    /// The same shaper of a link layer that adds to packets (psched_l2t_ns()).
+    #[must_use]
+    pub fn with_overhead(self, overhead: Option<Overhead>) -> Self {
+        Self { overhead, ..self }
     }
 
     /// Changes the rate. Debt stays (htb_change_class()).
@@ -63,7 +73,11 @@ impl Shaper {
             self.carry = 0;
         }
         if self.last.wire_bytes != wire_bytes {
-            let cost = u64::from(wire_bytes) * 8 * NS_PER_S;
+            let bytes = match &self.overhead {
+                None => wire_bytes,
+                Some(overhead) => overhead.on_link(wire_bytes),
+            };
+            let cost = u64::from(bytes) * 8 * NS_PER_S;
             self.last = Cost {
                 wire_bytes,
                 ns: cost / self.rate_bps,

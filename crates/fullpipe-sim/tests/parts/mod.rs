@@ -53,6 +53,7 @@ pub(crate) fn wire(rate_bps: Option<u64>, buffer_packets: u64) -> WireDirection 
         loss: None,
         rate_steps: Vec::new(),
         delay_steps: Vec::new(),
+        overhead: None,
         rate_trace: None,
         delay_trace: None,
         impairments: None,

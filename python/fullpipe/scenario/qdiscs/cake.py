@@ -7,6 +7,14 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from fullpipe.scenario.fields import Duration
+from fullpipe.scenario.link_layer import (
+    ABOUT,
+    LINK_LAYERS,
+    Framing,
+    LinkLayer,
+    Overhead,
+    link_layer,
+)
 from fullpipe.scenario.qdiscs.options import MS, Options, Port
 
 
@@ -32,14 +40,18 @@ class Cake(Options):
     ack_filter: Literal["no", "filter", "aggressive"] = Field(
         "no", description="drops ACKs in the queue that a newer ACK makes redundant"
     )
-    overhead: int | None = Field(
-        None, ge=-64, le=256, description="bytes that the link layer adds to an IP packet; "
-        "default: an Ethernet header"
+    overhead: Overhead | None = Field(None, description=f"{ABOUT}; default: the link's")
+    mpu: int | None = Field(
+        None, ge=0, le=256, description="least size of a packet on the link, in bytes; default: "
+        "the link's"
     )  # fmt: skip
-    mpu: int = Field(0, ge=0, le=256, description="least size of a packet on the link, in bytes")
-    framing: Literal["none", "atm", "ptm"] = Field(
-        "none", description="link-layer framing; atm: 53-byte cells that carry 48; ptm: 65 bytes "
-        "for 64"
+    framing: Framing | None = Field(
+        None, description="link-layer framing; atm: 53-byte cells that carry 48; ptm: 65 bytes "
+        "for 64; default: the link's"
+    )  # fmt: skip
+    nat: bool = Field(
+        False, description="tells hosts behind NAT apart; without effect, as nothing translates "
+        "addresses here"
     )  # fmt: skip
     ingress: bool = Field(False, description="dropped packets count against the rate")
     autorate_ingress: bool = Field(
@@ -58,7 +70,13 @@ class Cake(Options):
     def keeps_rate(self) -> bool:
         return self.bandwidth == "path"
 
+    def over(self, layer: LinkLayer) -> Cake:
+        if not self.keeps_rate or link_layer(self.overhead, self.mpu, self.framing):
+            return self
+        return self.model_copy(update=layer._asdict())
+
     def parameters(self, port: Port) -> dict[str, Any]:
+        layer = link_layer(self.overhead, self.mpu, self.framing) or LINK_LAYERS["raw"]
         return {
             "rtt_ns": self.rtt,
             "target_ns": self.target or max(self.rtt // 20, 1000),
@@ -66,9 +84,9 @@ class Cake(Options):
             "tins": self.tins,
             "isolation": self.isolation,
             "ack_filter": self.ack_filter,
-            "overhead_bytes": self.overhead,
-            "mpu_bytes": self.mpu,
-            "framing": self.framing,
+            "overhead_bytes": layer.overhead,
+            "mpu_bytes": layer.mpu,
+            "framing": layer.framing,
             "ingress": self.ingress,
             "autorate_ingress": self.autorate_ingress,
             "wash": self.wash,

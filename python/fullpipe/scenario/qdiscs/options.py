@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fullpipe.base import units
 from fullpipe.scenario.fields import SIZE, TIME, Section
+from fullpipe.scenario.link_layer import LinkLayer
 
 MS = 10**6
 #: Sizes that kernels count in 32 bits.
@@ -41,6 +42,10 @@ class Options(Section):
     def keeps_rate(self) -> bool:
         """Whether the discipline shapes to the link's rate itself; htb does for the others."""
         return False
+
+    def over(self, layer: LinkLayer) -> Options:
+        """The same over a link layer, for a discipline that counts it."""
+        return self
 
     def limit_bytes(self, port: Port) -> int | None:
         """The limit in bytes that engines get."""

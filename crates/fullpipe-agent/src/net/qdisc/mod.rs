@@ -12,5 +12,5 @@ mod spec;
 pub(crate) use attach::{attach, change, handle, inside, tcmsg, ROOT};
 pub(crate) use disciplines::{marks, pacing_fq, queue};
 pub(crate) use netem::{netem, Netem};
-pub(crate) use shaper::{htb, link_rate, put_htb_class, Shape, HTB_CLASS};
+pub(crate) use shaper::{class_line, htb, link_rate, put_htb_class, Shape, HTB_CLASS};
 pub(crate) use spec::Spec;

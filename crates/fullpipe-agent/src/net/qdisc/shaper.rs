@@ -1,7 +1,9 @@
 //! Shapers of a link's rate: htb with one class, and tbf.
 
+use fullpipe_net::{Framing, Overhead};
+
 use super::attach::{handle, put, CHANGE};
-use super::spec::{rate_spec, ticks, Spec};
+use super::spec::{rate_spec, ticks, PacketCost, Spec};
 use crate::net::namespace::Node;
 use crate::net::netlink::{Message, CREATE};
 
@@ -38,8 +40,8 @@ pub(crate) fn htb() -> Spec {
 /// What htb's class lets through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A rate, in bit/s.
-    Rate(u64),
+    /// A rate, in bit/s, and what the link layer adds to packets.
+    Rate(u64, Option<Overhead>),
     /// One packet of any size, which lasts for so many ns. htb has no rate of 0.
     Outage(u64),
 }
@@ -50,15 +52,32 @@ const OUTAGE_PACKET_BYTES: u16 = u16::MAX;
 /// htb keeps credit as time, so that a bucket of bytes would be one of milliseconds during an outage.
 const OUTAGE_BURST_BYTES: u32 = 1;
 
+/// A link layer's overhead, which is in place of the Ethernet header, as htb's, which is added to it.
+fn packet_cost(overhead: Option<Overhead>) -> PacketCost {
+    overhead.map_or_else(PacketCost::default, |overhead| {
+        let header_bytes = LINK_HEADER_BYTES as i32;
+        let more = overhead.bytes.unwrap_or(header_bytes) - header_bytes;
+        PacketCost {
+            overhead_bytes: u16::try_from(more).unwrap_or(0),
+            mpu_bytes: u16::try_from(overhead.mpu_bytes).unwrap_or(u16::MAX),
+            is_atm: overhead.framing == Framing::Atm,
+        }
+    })
+}
+
 fn htb_class(shape: Shape) -> Spec {
-    let (bytes_per_s, least_bytes, burst_bytes) = match shape {
-        Shape::Rate(rate_bps) => (rate_bps / 8, 0, BURST_BYTES),
+    let (bytes_per_s, cost, burst_bytes) = match shape {
+        Shape::Rate(rate_bps, overhead) => (rate_bps / 8, packet_cost(overhead), BURST_BYTES),
         Shape::Outage(length_ns) => {
             let bytes_per_s = u64::from(OUTAGE_PACKET_BYTES) * NS_PER_S / length_ns.max(1);
-            (bytes_per_s.max(1), OUTAGE_PACKET_BYTES, OUTAGE_BURST_BYTES)
+            let cost = PacketCost {
+                mpu_bytes: OUTAGE_PACKET_BYTES,
+                ..PacketCost::default()
+            };
+            (bytes_per_s.max(1), cost, OUTAGE_BURST_BYTES)
         }
     };
-    let rate = rate_spec(bytes_per_s, least_bytes);
+    let rate = rate_spec(bytes_per_s, cost);
     let credit = ticks(u64::from(burst_bytes), bytes_per_s).to_ne_bytes();
     // struct tc_htb_opt: rate, ceil, buffer, cbuffer, quantum, level, prio
     let mut opt = [rate, rate].concat();
@@ -71,8 +90,18 @@ fn htb_class(shape: Shape) -> Spec {
     options.attribute_u64(TCA_HTB_RATE64, bytes_per_s);
     options.attribute_u64(TCA_HTB_CEIL64, bytes_per_s);
     let rate_bps = 8 * bytes_per_s;
-    let line = format!("htb rate {rate_bps}bit burst {burst_bytes} cburst {burst_bytes}");
+    let mut line = format!("htb rate {rate_bps}bit burst {burst_bytes} cburst {burst_bytes}");
+    if cost.overhead_bytes > 0 || cost.is_atm {
+        let layer = if cost.is_atm { "atm" } else { "ethernet" };
+        let (overhead, mpu) = (cost.overhead_bytes, cost.mpu_bytes);
+        line.push_str(&format!(" overhead {overhead} mpu {mpu} linklayer {layer}"));
+    }
     Spec::of("htb", &options, line)
+}
+
+/// What tc would be told of htb's class.
+pub(crate) fn class_line(shape: Shape) -> String {
+    htb_class(shape).line
 }
 
 /// Adds htb's class or changes it: what is owed stays owed (htb_change_class()).
@@ -97,7 +126,7 @@ pub(crate) fn link_rate(rate_bps: u64, mtu_bytes: u32) -> Spec {
 pub(super) fn tbf(rate_bps: u64, burst_bytes: u32, limit_bytes: u32) -> Spec {
     let bytes_per_s = rate_bps / 8;
     // struct tc_tbf_qopt: rate, peakrate, limit, buffer, mtu
-    let mut qopt = rate_spec(bytes_per_s, 0).to_vec();
+    let mut qopt = rate_spec(bytes_per_s, PacketCost::default()).to_vec();
     qopt.extend_from_slice(&[0; 12]);
     qopt.extend_from_slice(&limit_bytes.to_ne_bytes());
     qopt.extend_from_slice(&ticks(u64::from(burst_bytes), bytes_per_s).to_ne_bytes());

@@ -7,6 +7,7 @@ use crate::net::netlink::Message;
 pub(super) const UNLIMITED_PACKETS: u32 = 1_000_000;
 /// enum tc_link_layer of linux/pkt_sched.h
 const TC_LINKLAYER_ETHERNET: u8 = 1;
+const TC_LINKLAYER_ATM: u8 = 2;
 /// Psched ticks are 64 ns (PSCHED_SHIFT 6).
 const NS_PER_TICK: u64 = 64;
 
@@ -125,12 +126,26 @@ impl Options {
     }
 }
 
-/// struct tc_ratespec, in which a packet costs at least `mpu_bytes` (psched_l2t_ns()). If it names a link
-/// layer, the kernel needs no rate table.
-pub(super) fn rate_spec(bytes_per_s: u64, mpu_bytes: u16) -> [u8; 12] {
+/// What a packet costs beside its bytes (psched_l2t_ns()).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PacketCost {
+    /// Added to each packet.
+    pub(super) overhead_bytes: u16,
+    /// The least, with that.
+    pub(super) mpu_bytes: u16,
+    /// In whole cells.
+    pub(super) is_atm: bool,
+}
+
+/// struct tc_ratespec. If it names a link layer, the kernel needs no rate table.
+pub(super) fn rate_spec(bytes_per_s: u64, cost: PacketCost) -> [u8; 12] {
     let mut spec = [0; 12];
-    spec[1] = TC_LINKLAYER_ETHERNET;
-    spec[6..8].copy_from_slice(&mpu_bytes.to_ne_bytes());
+    spec[1] = match cost.is_atm {
+        true => TC_LINKLAYER_ATM,
+        false => TC_LINKLAYER_ETHERNET,
+    };
+    spec[2..4].copy_from_slice(&cost.overhead_bytes.to_ne_bytes());
+    spec[6..8].copy_from_slice(&cost.mpu_bytes.to_ne_bytes());
     spec[8..].copy_from_slice(&u32::try_from(bytes_per_s).unwrap_or(u32::MAX).to_ne_bytes());
     spec
 }

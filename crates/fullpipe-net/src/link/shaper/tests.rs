@@ -1,6 +1,7 @@
 //! The shaper's rate is exact: fractions of a ns never add up to a drift.
 
 use super::Shaper;
+use crate::{Framing, Overhead};
 use proptest::prelude::*;
 
 #[test]
@@ -42,6 +43,21 @@ fn an_idle_shaper_lets_its_burst_pass_at_once_and_then_one_packet_more() {
     }
     assert_eq!(passed, 3);
     assert_eq!(shaper.ready_ns(), now_ns + 1_500_000);
+}
+
+#[test]
+fn packets_cost_their_cells_and_what_the_link_layer_adds() {
+    // 1500 + 40 (PPPoE over LLC/SNAP) = 1540 bytes: 33 cells of 53; 52 + 40 = 92: 2 cells.
+    let overhead = Overhead {
+        bytes: Some(40),
+        mpu_bytes: 0,
+        framing: Framing::Atm,
+    };
+    let mut shaper = Shaper::new(8_000_000, 0).with_overhead(Some(overhead)); // 1 us per byte
+    shaper.charge(0, 1514);
+    assert_eq!(shaper.ready_ns(), 33 * 53 * 1000);
+    shaper.charge(33 * 53 * 1000, 66);
+    assert_eq!(shaper.ready_ns(), 35 * 53 * 1000);
 }
 
 proptest! {

@@ -15,12 +15,14 @@ mod params;
 mod tin;
 mod tins;
 
-pub use params::{AckFilter, Framing, Isolation, Params, Tins};
+pub use crate::link::framing::Framing;
+pub use params::{AckFilter, Isolation, Params, Tins};
 
 use self::autorate::Autorate;
-use self::framing::{Overhead, Pace};
+use self::framing::Pace;
 use self::hash::{HashKeys, QUEUES};
 use self::tin::Tin;
+use crate::link::framing::Overhead;
 use crate::packet::Packet;
 use crate::queue::discipline::{Discipline, Environment, Outcome};
 use crate::queue::slab::Slab;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::link::framing::Framing;
+
 use crate::queue::discipline::Parameters;
 
 /// Parameters of sch_cake. The qdisc's limit in bytes is its memory limit; `None`: what the kernel
@@ -91,16 +93,4 @@ pub enum AckFilter {
     Filter,
     /// Keeps one.
     Aggressive,
-}
-
-/// Framing of the link layer.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum Framing {
-    /// None.
-    None,
-    /// ATM cells: 53 bytes for 48.
-    Atm,
-    /// PTM (VDSL2): 65 bytes for 64.
-    Ptm,
 }
