@@ -68,6 +68,10 @@ def test_a_file_is_built_alone_under_another_name_and_the_kernels_refusal_is_tol
     file, name = built(tmp_path, PLAIN)
     assert name == "fp_judged" and b"plain: keeps" in file.read_bytes()
     image.own_module(file)
+    # The kernel's own module of that file may export the same.
+    exporting = PLAIN + "EXPORT_SYMBOL_GPL(plain_ssthresh);\n"
+    exporting = exporting.replace("static u32 plain_ssthresh", "u32 plain_ssthresh")
+    assert b"ksymtab_plain_ssthresh" not in built(tmp_path, exporting)[0].read_bytes()
     with pytest.raises(RunError, match="BUILD_BUG_ON failed: HALF != 1"):
         built(tmp_path, PLAIN.replace("HALF != 512", "HALF != 1"))
 

@@ -48,8 +48,9 @@ ccflags-y += $(shell grep -qs cwnd_event_tx_start $(srctree)/include/net/tcp.h &
 _KBUILD_ALONE = """\
 obj-m := {module}.o
 {module}-y := {object}.o
-# Warnings name the file, wherever it was built.
-ccflags-y := -fmacro-prefix-map=$(src)/=
+# Warnings name the file, wherever it was built. What it exports the kernel's own module may export
+# too, and a second one is refused (linux/export.h).
+ccflags-y := -fmacro-prefix-map=$(src)/= -D__DISABLE_EXPORTS
 """
 _MAKEFILE = """\
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
