@@ -104,7 +104,6 @@ def test_a_kernel_answers_as_it_did_when_it_was_recorded() -> None:
     few = recorded.scripts[:AGAIN]
     answers, release = machine.answers(few, "6.12")
     assert release == recorded.origin["release"]
-    # What else the machine does moves times by microseconds, so they are compared as closely as
-    # with the model; the rest is equal.
-    for then, now in zip(recorded.answers, answers, strict=False):
-        assert _native.differential.compare(then, now) is None
+    # Another build of the agent takes another time for a packet.
+    both = zip(recorded.answers[:AGAIN], answers, strict=True)
+    assert [_native.differential.compare(*each) for each in both] == [None] * AGAIN

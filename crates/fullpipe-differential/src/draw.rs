@@ -25,9 +25,10 @@ const TIME_MAX_US: u64 = 20_000_000;
 const APART_US: u64 = 430;
 const BEFORE_TIMER_US: u64 = 400;
 const BEHIND_TIMER_US: u64 = 900;
-/// A kernel's time for a packet must not decide in which tick its timers are set.
-const TICK_US: u64 = 4_000;
-const BEFORE_TICK_US: u64 = 250;
+/// A kernel's time for a packet must not decide in which tick its timers are set, nor the millisecond of its
+/// timestamp, of which a tick has four.
+const MS_US: u64 = 1_000;
+const BEFORE_MS_US: u64 = 200;
 /// No two packets need the same time, and none less than the handshake's: ties of an RTT and the least one
 /// would be decided by the kernel's time for a packet.
 const WOBBLE_US: u64 = 150;
@@ -130,6 +131,8 @@ impl Drawing {
         let echo_us = if echoes_first { 0 } else { sent_us };
         let event = |at_us, action| Event { at_us, action };
         if self.dice.happens(300) {
+            // A SYN that is sent again no longer asks for ECN.
+            self.script.peer.ecn &= !is_repeated;
             self.script.events = vec![
                 event(0, Action::Connect {}),
                 event(answered_us, Action::SynAck { echo_us }),
@@ -241,9 +244,9 @@ impl Drawing {
         let free_us = close
             .max()
             .map_or(free_us, |timer_us| timer_us + BEHIND_TIMER_US);
-        let into_tick_us = (self.script.phase_us + free_us) % TICK_US;
-        match into_tick_us + BEFORE_TICK_US > TICK_US {
-            true => free_us + BEFORE_TICK_US,
+        let into_ms_us = (self.script.phase_us + free_us) % MS_US;
+        match into_ms_us + BEFORE_MS_US > MS_US {
+            true => free_us + BEFORE_MS_US,
             false => free_us,
         }
     }

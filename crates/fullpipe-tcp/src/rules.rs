@@ -117,6 +117,12 @@ impl Rules {
         }
     }
 
+    /// sendfile() hands pages to TCP one by one, each in a call of its own: tcp_sendpage(), until commit
+    /// 2dc334f1a63a (MSG_SPLICE_PAGES), in 6.5.
+    pub(crate) fn sends_page_by_page(self) -> bool {
+        !self.since(Kernel::Linux6_12)
+    }
+
     /// A burst may take packets from the next buffer of the write queue: tcp_grow_skb(), commit
     /// 8ee602c63520, in 6.10.
     pub(crate) fn bursts_span_buffers(self) -> bool {

@@ -44,8 +44,9 @@ pub(super) struct WriteQueue {
     /// Ends of the last buffer's page fragments, and where the last write began.
     pages: VecDeque<u64>,
     write_start_bytes: u64,
-    /// Where the last call of tcp_sendmsg() began.
+    /// Where the last call of tcp_sendmsg() began, and whether each page is a call of its own.
     call_start_bytes: u64,
+    sends_page_by_page: bool,
     /// Largest window that the peer has offered.
     max_window_bytes: u64,
     /// Target size of a buffer (tp->gso_segs), a packet at least.
@@ -62,6 +63,7 @@ impl WriteQueue {
     pub(super) fn of(config: &SenderConfig) -> Self {
         Self {
             notsent_lowat_bytes: config.notsent_lowat_bytes.unwrap_or(u64::MAX),
+            sends_page_by_page: config.rules.sends_page_by_page(),
             ..Self::new(
                 config.mss_bytes,
                 config.gso_max_segments,
@@ -153,7 +155,7 @@ impl WriteQueue {
         if extends && self.ends.back() != self.psh_ends.back() {
             // The buffer of a marked packet grows. Only the first bytes of a call clear the mark.
             self.psh_ends.pop_back();
-            if !is_first {
+            if !is_first && !self.sends_page_by_page {
                 self.psh_ends.push_back(self.written_end());
             }
         }
@@ -611,6 +613,19 @@ mod tests {
         queue.send(10, 0);
         queue.mark_push(10);
         queue.begin_call();
+        queue.append(10 * MSS, 10, 0);
+        assert!(!queue.take_psh(25));
+    }
+
+    #[test]
+    fn where_each_page_is_a_call_of_its_own_every_page_clears_psh() {
+        // tcp_sendpage() of Linux 6.1: scripts 61-32 and 61-84 of the differential test.
+        let mut queue = roomy(15);
+        queue.sends_page_by_page = true;
+        queue.begin_call();
+        append_all(&mut queue, 15 * MSS, 0, 0);
+        queue.send(10, 0);
+        queue.mark_push(10);
         queue.append(10 * MSS, 10, 0);
         assert!(!queue.take_psh(25));
     }
