@@ -452,7 +452,7 @@ def _defined() -> dict[str, Measure]:
 
 
 #: Name in the metric language -> function; the docstrings are the reference
-#: (docs/reference/experiments.md).
+#: (docs/reference/metric_functions.md).
 FUNCTIONS: dict[str, Measure] = _defined() | {
     function.__name__: function
     for function in (
