@@ -39,16 +39,23 @@ def import_(
     ] = Path("recordings/flent"),
     flent_interpolation: _Interpolation = False,
 ) -> None:
-    """Turns Flent's files into recordings.
+    """Turns Flent's files, and results of iperf3 --json, into recordings.
 
     Prints what they carried, by bytes, and which series a recording has no place for. Damaged files
     are refused; the others are imported."""
     from fullpipe.flent import import_flent, left_out, read_flent
     from fullpipe.flent.comparing import both_by_bytes
+    from fullpipe.flent.iperf3 import described, import_iperf3, is_iperf3, read_iperf3
 
-    rows, refused = [], []
+    rows, refused, others = [], [], 0
     for path in files:
         try:
+            if is_iperf3(path):
+                result = read_iperf3(path)
+                folder = import_iperf3(result, out / path.stem).path
+                console.print(f"{folder}: {described(result)}", soft_wrap=True)
+                others += 1
+                continue
             file = read_flent(path)
             totals = both_by_bytes(file)
             rows.append((file, totals, import_flent(file, out / _stem(path)).path))
@@ -60,7 +67,8 @@ def import_(
             refused.append(str(error))
     if rows:
         console.print(_import_table(rows, flent_interpolation))
-        console.print(f"{len(rows)} recording(s) in {out}", soft_wrap=True)
+    if rows or others:
+        console.print(f"{len(rows) + others} recording(s) in {out}", soft_wrap=True)
     for reason in refused[:-1]:
         message(f"refused: {reason}")
     if refused:

@@ -63,7 +63,7 @@ def _flows(
             "packets_retransmitted": _retransmitted(file, total),
             "mss_bytes": round(mss) if mss and 0 < mss < 65536 else None,
         })  # fmt: skip
-    return _table("flows", {key: [row[key] for row in rows] for key in rows[0]} if rows else {})
+    return table_of("flows", {key: [row[key] for row in rows] for key in rows[0]} if rows else {})
 
 
 def _cc(file: FlentFile, one: Identity) -> str:
@@ -210,12 +210,12 @@ def _sorted(name: str, parts: Sequence[Mapping[str, Any]], file: FlentFile) -> p
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     order = np.argsort(columns["t_us"], kind="stable")
     try:
-        return _table(name, {key: values[order] for key, values in columns.items()})
+        return table_of(name, {key: values[order] for key, values in columns.items()})
     except ValueError as error:
         raise FlentError(f"{file.path}: {name}: {error}") from None
 
 
-def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
+def table_of(name: str, columns: Mapping[str, Any]) -> pa.Table:
     """A table of TABLES; absent columns are null. Raises ValueError for what does not fit."""
     length = len(next(iter(columns.values()))) if columns else 0
     arrays = []
