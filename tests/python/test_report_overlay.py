@@ -122,5 +122,7 @@ def test_a_page_of_four_algorithms_is_small_and_loses_no_panel(tmp_path: Path) -
     drawn = set(re.findall(r'<div id="course-([\w-]+)"', text))
     assert drawn == {plot.key for plot in overlaid(found)}
     assert {f"#{key}" for key in drawn} <= set(re.findall(r'href="(#[\w-]+)"', text))
+    identifiers = re.findall(r'<[a-z0-9]+ id="([^"]+)"', text.replace(plotly_script.script(), ""))
+    assert len(set(identifiers)) == len(identifiers), "Plotly draws into the first of a name"
     assert "[sim]" not in text
     assert json.dumps(list(flows), separators=(",", ":")) in text  # what the switch needs

@@ -122,7 +122,7 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
         bootstrap_seed=BOOTSTRAP_SEED,
         predictions=_predictions(groups, draw),
         distributions=[draw(plot, f"all-{plot.key}", alarm) for plot in distributions],
-        tradeoff=None if against.empty else draw(against, "tradeoff", alarm),
+        tradeoff=None if against.empty else draw(against, "all-tradeoff", alarm),
         course=_course(over_time, courses, draw),
         is_split=plotly is not None and any(plot.runs for plot in courses),
         hidden=len(groups) - len(over_time),
