@@ -281,6 +281,7 @@ def test_a_budget_without_anything_to_bound_is_refused(
     assert "--budget: 'soon' is not a time such as 40ms" in capsys.readouterr().err
 
 
+@pytest.mark.vm
 @pytest.mark.slow
 def test_contradictions_run_on_a_kernel_whatever_limit_other_failures_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
