@@ -76,7 +76,9 @@ impl Arena {
             packets,
             host_mac: near.mac,
             port_index: far.index,
-            payload: Payload::new().map_err(|error| format!("memory for payload: {error}"))?,
+            // Its scripts say what is written when: it does not look at the buffer first.
+            payload: Payload::new(u64::MAX)
+                .map_err(|error| format!("memory for payload: {error}"))?,
             first_tick: first_tick()?,
             _home: home,
         })
