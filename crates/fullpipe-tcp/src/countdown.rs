@@ -1,6 +1,6 @@
 //! A timer of TCP in Linux's timer wheel.
 
-use fullpipe_ticks::expires_ns;
+use fullpipe_ticks::{expires_from_handler_ns, expires_ns};
 
 /// A timer. Most are set again before they expire, so the tick of expiry is computed only on demand.
 #[derive(Clone, Copy, Debug)]
@@ -8,6 +8,8 @@ pub(crate) struct Countdown {
     /// When it was set; `u64::MAX`: it does not run.
     pub(crate) set_ns: u64,
     pub(crate) wait_ns: u64,
+    /// It was set while another timer expired.
+    pub(crate) is_from_handler: bool,
 }
 
 impl Countdown {
@@ -15,6 +17,7 @@ impl Countdown {
     pub(crate) const NEVER: Self = Self {
         set_ns: u64::MAX,
         wait_ns: 0,
+        is_from_handler: false,
     };
 
     /// Whether it runs.
@@ -26,7 +29,10 @@ impl Countdown {
     /// When it expires.
     #[inline]
     pub(crate) fn expires_ns(self) -> u64 {
-        expires_ns(self.set_ns, self.wait_ns)
+        match self.is_from_handler {
+            true => expires_from_handler_ns(self.set_ns, self.wait_ns),
+            false => expires_ns(self.set_ns, self.wait_ns),
+        }
     }
 
     /// A lower bound of the expiry, cheaper than [`Self::expires_ns`].

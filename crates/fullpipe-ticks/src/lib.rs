@@ -12,7 +12,20 @@ const LEVEL_FACTOR: u64 = 8;
 #[must_use]
 pub fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
     let wait = wait_ns.div_ceil(TICK_NS);
-    let at = now_ns / TICK_NS + wait;
+    expires_at(now_ns / TICK_NS + wait, wait)
+}
+
+/// The same of a timer that is set while another one of this tick expires: the wheel's clock is a tick ahead
+/// then (__run_timers()).
+#[must_use]
+pub fn expires_from_handler_ns(now_ns: u64, wait_ns: u64) -> u64 {
+    let wait = wait_ns.div_ceil(TICK_NS);
+    expires_at(now_ns / TICK_NS + wait, wait.saturating_sub(1))
+}
+
+/// When the bucket expires that has tick `at`, `wait` ticks ahead of the wheel's clock.
+#[inline]
+fn expires_at(at: u64, wait: u64) -> u64 {
     if wait < LEVEL_TICKS {
         return (at + 1) * TICK_NS;
     }

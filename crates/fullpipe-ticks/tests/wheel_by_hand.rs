@@ -1,7 +1,7 @@
 //! calc_wheel_index() of kernel/time/timer.c at HZ=250: a timer fires with the bucket after the one in which
 //! it ends. Buckets are of 1, 8, 64 and 512 ticks, from waits of 63, 504 and 4032 ticks on (LVL_START()).
 
-use fullpipe_ticks::expires_ns;
+use fullpipe_ticks::{expires_from_handler_ns, expires_ns};
 
 const TICK: u64 = 4_000_000;
 
@@ -44,5 +44,21 @@ fn long_waits_end_at_the_next_multiple_of_their_buckets() {
             ticks * TICK,
             "{now} {wait}"
         );
+    }
+}
+
+#[test]
+fn a_timer_that_another_one_sets_is_a_tick_nearer_to_the_wheels_clock() {
+    // __run_timers() moves the clock on before it calls what has expired. Seen in scripts 612-182 and 612-445
+    // of the differential test: timeouts of 252 ms that loss probes and RACK's timer had set.
+    for (now, wait, ticks) in [
+        (1, 62, 64),
+        (1, 63, 65),
+        (1, 64, 72),
+        (8, 504, 520),
+        (8, 505, 576),
+    ] {
+        let expires = expires_from_handler_ns(now * TICK, wait * TICK);
+        assert_eq!(expires, ticks * TICK, "{now} {wait}");
     }
 }

@@ -162,6 +162,7 @@ impl DelayedAck {
     pub(super) fn delay(&mut self, now_ns: u64, wait_ns: u64) {
         if !self.timer.runs() {
             self.timer = Countdown {
+                is_from_handler: false,
                 set_ns: now_ns,
                 wait_ns,
             };

@@ -20,15 +20,19 @@ impl Sender {
         if self.pacing.take_expired(now_ns) {
             self.transmit(now_ns, out);
         }
-        match self.timers.expired(now_ns) {
-            Some(TimerKind::Retransmit) => {
+        let Some(expired) = self.timers.expired(now_ns) else {
+            return;
+        };
+        self.timers.set_in_handler(true);
+        match expired {
+            TimerKind::Retransmit => {
                 self.timers.stop();
                 self.on_retransmit_timeout(out);
             }
-            Some(TimerKind::LossProbe) => self.send_loss_probe(out),
-            Some(TimerKind::Reorder) => self.on_reorder_timeout(out),
-            None => {}
+            TimerKind::LossProbe => self.send_loss_probe(out),
+            TimerKind::Reorder => self.on_reorder_timeout(out),
         }
+        self.timers.set_in_handler(false);
     }
 
     /// The congestion control asked to be called now.

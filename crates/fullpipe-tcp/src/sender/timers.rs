@@ -45,13 +45,24 @@ impl Timeout {
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     running: Option<(TimerKind, Countdown)>,
+    /// What happens now is what an expired timer causes.
+    is_in_handler: bool,
 }
 
 impl Timers {
     #[inline]
     pub(super) fn set(&mut self, kind: TimerKind, now_ns: u64, wait_ns: u64) {
-        let set_ns = now_ns;
-        self.running = Some((kind, Countdown { set_ns, wait_ns }));
+        let timer = Countdown {
+            set_ns: now_ns,
+            wait_ns,
+            is_from_handler: self.is_in_handler,
+        };
+        self.running = Some((kind, timer));
+    }
+
+    /// The handler of an expired timer begins or ends.
+    pub(super) fn set_in_handler(&mut self, is_in_handler: bool) {
+        self.is_in_handler = is_in_handler;
     }
 
     pub(super) fn stop(&mut self) {
