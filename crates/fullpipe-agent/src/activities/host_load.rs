@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 
+use fullpipe_plan::stream::Frame;
+
 use crate::activity::{Activity, Run};
 use crate::agenda::Task;
 use crate::sample::{HostMeter, HOST_INTERVAL_NS};
@@ -38,6 +40,13 @@ impl Activity for HostLoad {
             self.0.rows(run.t_ns() / 1000, |frame| sink.put(&frame));
         }
         run.agenda.add(due_ns + HOST_INTERVAL_NS, Task::Host);
+        Ok(())
+    }
+
+    fn end(&mut self, _t_ns: u64, _run: &mut Run, sink: &mut dyn Sink) -> Result<(), String> {
+        for (host, text) in self.0.counted() {
+            sink.put(&Frame::Fact(format!("nstat {host}"), text));
+        }
         Ok(())
     }
 }

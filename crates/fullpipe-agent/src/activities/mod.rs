@@ -103,6 +103,7 @@ impl Activity for Activities {
         self.path.end(t_ns, run, sink)?;
         self.pages.end(t_ns, run, sink)?;
         self.streams.end(t_ns, run, sink)?;
-        self.probes.end(t_ns, run, sink)
+        self.probes.end(t_ns, run, sink)?;
+        self.host.end(t_ns, run, sink)
     }
 }

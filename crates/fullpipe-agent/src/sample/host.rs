@@ -2,6 +2,7 @@
 //! memory of TCP. It must never judge (health.rs does).
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs::File;
 
 use fullpipe_plan::stream::Frame;
@@ -9,6 +10,7 @@ use fullpipe_plan::{CpuRow, NicRow, TcpMemoryRow};
 
 use super::cpu::{Processors, Times};
 use super::proc_file::read_proc;
+use super::protocols::Protocols;
 use crate::net::{Node, Topology};
 
 /// Interval between samples: CPUnetLOG's 10 Hz.
@@ -23,10 +25,18 @@ type Counters = [u64; 4];
 pub(crate) struct HostMeter {
     machine: &'static str,
     ports: Vec<Ports>,
+    protocols: Vec<HostProtocols>,
     sockstat: Option<File>,
     page_bytes: u64,
     processors: Processors,
     times_before: Vec<Times>,
+}
+
+/// The counters of one host's protocols (snmp, netstat), and what they were at first.
+struct HostProtocols {
+    host: String,
+    files: [Protocols; 2],
+    before: Vec<(String, u64)>,
 }
 
 /// The ports of one host.
@@ -57,10 +67,11 @@ impl HostMeter {
             .filter(|&node| node < topology.nodes.len())
             .collect();
         let mut ports = Vec::new();
+        let mut protocols = Vec::new();
         for node in hosts.into_iter().take(MAX_HOSTS) {
-            let Node { name, .. } = &topology.nodes[node];
-            topology.nodes[node].enter()?;
-            ports.push(Ports::open(name.clone())?);
+            let node = &topology.nodes[node];
+            protocols.push(HostProtocols::open(node)?);
+            ports.push(Ports::open(node.name.clone())?);
         }
         if topology.nodes.is_empty() {
             ports.push(Ports::open(machine.to_owned())?);
@@ -68,6 +79,7 @@ impl HostMeter {
         Ok(Self {
             machine,
             ports,
+            protocols,
             // A kernel without these counters is no reason not to measure.
             sockstat: File::open("/proc/thread-self/net/sockstat").ok(),
             page_bytes: page_bytes(),
@@ -82,6 +94,13 @@ impl HostMeter {
         for ports in &mut self.ports {
             ports.before = ports.read();
         }
+    }
+
+    /// Of each host what its protocols have counted since they were opened, as `nstat` shows it.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&str, String)> {
+        self.protocols
+            .iter()
+            .map(|protocols| (protocols.host.as_str(), protocols.grown()))
     }
 
     /// Rows of this moment.
@@ -131,6 +150,38 @@ impl HostMeter {
             }));
         }
     }
+}
+
+impl HostProtocols {
+    /// Enters the node.
+    fn open(node: &Node) -> Result<Self, String> {
+        let files = [Protocols::open(node)?, Protocols::open_extensions(node)?];
+        let before = read_all(&files);
+        Ok(Self {
+            host: node.name.clone(),
+            files,
+            before,
+        })
+    }
+
+    /// A line for each counter that grew.
+    fn grown(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in read_all(&self.files) {
+            let known = self.before.iter().find(|(known, _)| *known == name);
+            let growth = value.saturating_sub(known.map_or(0, |(_, before)| *before));
+            if growth > 0 {
+                let _ = writeln!(text, "{name} {growth}");
+            }
+        }
+        text
+    }
+}
+
+/// A file that cannot be read has no counters.
+fn read_all(files: &[Protocols]) -> Vec<(String, u64)> {
+    let read = files.iter().filter_map(|file| file.read().ok());
+    read.flat_map(|counts| counts.all()).collect()
 }
 
 impl Ports {

@@ -38,6 +38,29 @@ impl Protocols {
 }
 
 impl Counts {
+    /// Every counter by the name that nstat(8) gives it: protocol and name in one word.
+    pub(super) fn all(&self) -> Vec<(String, u64)> {
+        let lines: Vec<&str> = self.0.lines().collect();
+        let mut all = Vec::new();
+        for pair in lines.chunks_exact(2) {
+            let (Some((protocol, names)), Some((_, values))) =
+                (pair[0].split_once(": "), pair[1].split_once(": "))
+            else {
+                continue;
+            };
+            for (name, value) in names.split(' ').zip(values.split(' ')) {
+                // The one that is negative, MaxConn, is no counter.
+                all.extend(
+                    value
+                        .parse()
+                        .ok()
+                        .map(|value| (format!("{protocol}{name}"), value)),
+                );
+            }
+        }
+        all
+    }
+
     /// 0 where the kernel has no such counter. A protocol has a line of names and a line of values.
     pub(super) fn of(&self, protocol: &str, name: &str) -> u64 {
         let lines = self.0.lines();
@@ -68,5 +91,8 @@ mod tests {
         assert_eq!(counts.of("IpExt", "InCEPkts"), 6);
         assert_eq!(counts.of("Udp", "OutDatagrams"), 0);
         assert_eq!(counts.of("Tcp", "InCEPkts"), 0);
+        let all = counts.all();
+        assert_eq!(all[1], ("TcpExtInCEPkts".to_owned(), 2));
+        assert!(all.contains(&("TcpRetransSegs".to_owned(), 4)) && all.len() == 6);
     }
 }
