@@ -194,6 +194,31 @@ fn retransmissions_between_two_acks_are_told_apart() {
 }
 
 #[test]
+fn retransmissions_that_fq_holds_are_known_by_their_departures() {
+    // tcp_update_skb_after_send() stamps a packet with tcp_wstamp_ns, which is ahead of the clock where
+    // fq paces.
+    let mut sender = Sender::new();
+    sender.send_many(20);
+    sender.deliver(5);
+    sender.lose(3);
+    let sent: Vec<Stamp> = (0..3)
+        .map(|_| {
+            sender.ask();
+            let at_us = sender.conn.edt_ns.max(sender.conn.now_ns) / 1_000;
+            let stamp = sender.transmit();
+            sender.ask();
+            sender.lose(1);
+            Stamp { at_us, ..stamp }
+        })
+        .collect();
+    sender.wait(10_000);
+    for again in sent {
+        let lost = sender.conn.lost - again.lost;
+        assert_eq!(sender.told(again), (again.flight, lost), "{again:?}");
+    }
+}
+
+#[test]
 fn what_a_timeout_sends_again_follows_the_loss_of_the_whole_flight() {
     // tcp_retransmit_timer() asks nobody: tcp_enter_loss() changes the state, then the head leaves.
     let mut sender = Sender::new();
