@@ -4,6 +4,7 @@ contained."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -377,6 +378,20 @@ def test_what_the_cache_says_of_a_file_is_written_again_if_it_is_damaged(
         file.write_bytes(content)
         assert keep(source) == folder
         assert source_of(source.id).files == source.files
+
+
+def test_a_worker_that_was_ended_closes_no_file_that_was_opened_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The numbers of its descriptors go to the next files that are opened."""
+    path = works(tmp_path)
+    run(str(path))
+    pool.end_all()
+    opened = [os.open(path, os.O_RDONLY) for _ in range(64)]
+    monkeypatch.setattr(pool, "_MOST_IDLE", 0)  # a worker that is given back ends another
+    run(str(path))
+    for descriptor in opened:
+        os.close(descriptor)
 
 
 def test_a_damaged_object_of_the_cache_is_made_again(tmp_path: Path) -> None:

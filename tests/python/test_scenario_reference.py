@@ -192,7 +192,8 @@ def test_every_scenario_runs_and_all_its_flows_deliver(path: Path) -> None:
     document = load_document(path)
     seconds = 0.3 if "10gbit" in path.read_text(encoding="utf-8") else 6
     plan = resolve(make_scenario(document, str(path)))
-    plan["duration_ns"] = min(plan["duration_ns"], int(seconds * 1e9))
+    last_start_ns = max((flow["start_ns"] for flow in plan["flows"]), default=0)
+    plan["duration_ns"] = min(plan["duration_ns"], int(seconds * 1e9) + last_start_ns)
     raw = _native.sim.run(json.dumps(plan))
     delivered = memoryview(raw["flows"]["bytes_delivered"][1]).cast("Q").tolist()
     assert len(delivered) == len(plan["flows"])

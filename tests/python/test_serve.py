@@ -142,7 +142,9 @@ def test_ten_streams_and_pages_cost_one_computation_a_change(
     counting("state")
     counting("chart")
     app = make_app(store, "secret", frozenset({HOST}))
-    told = anyio.run(_streams, app, 10, lambda: filled(store, sweep(axis={**few, "buffer": [4]})))
+    told = anyio.run(
+        _streams, app, 10, lambda: filled(store, sweep(axis={**few, "buffer": [1, 4]}))
+    )
     first = [json.loads(events[0]) for events in told]
     last = [json.loads(events[-1]) for events in told]
     assert {state["done"] for state in first} == {2} and {state["done"] for state in last} == {4}

@@ -129,7 +129,7 @@ def sequence(
     end: Annotated[str | None, typer.Option("--to", help="Draw until this time.")] = None,
     looks: LookOptions = DEFAULT_LOOK,
 ) -> None:
-    """Draws the time-sequence graph of a connection in a capture, as tcptrace does.
+    """Draws time and sequence of a connection, as tcptrace does.
 
     What was sent and sent again, acknowledged and SACKed, and the receiver's window. Best of a
     capture that was taken at the sender."""

@@ -431,9 +431,13 @@ impl Receiver {
         self.reader.reads(self.next - self.buffer.read_next())
     }
 
-    /// __tcp_cleanup_rbuf(): more than one packet is unacknowledged, or the last one had PSH.
+    /// __tcp_cleanup_rbuf(): more than one packet is unacknowledged, the last one had PSH, or the window can
+    /// be twice what is left of it.
     fn reading_causes_ack(&self) -> bool {
-        self.next - self.acked_next > 1 || self.delay.was_pushed() && self.has_read_all()
+        let unacked = self.next - self.acked_next;
+        unacked > 1
+            || self.has_read_all()
+                && (self.delay.was_pushed() || self.buffer.reading_doubles_window(unacked))
     }
 
     /// Whether reading has emptied the buffer.

@@ -18,16 +18,8 @@ fn settled_with(terms: Terms) -> Reader {
 
 #[test]
 fn a_new_connection_acknowledges_as_many_packets_quickly_as_half_its_window_holds() {
-    // tcp_incr_quickack(): rcv_wnd / (2 * rcv_mss), 2 instead of 0, and at most 16.
-    for (packets, quick) in [
-        (100, 16),
-        (32, 16),
-        (31, 15),
-        (20, 10),
-        (4, 2),
-        (2, 1),
-        (1, 2),
-    ] {
+    // tcp_incr_quickack(): rcv_wnd / (2 * rcv_mss), and at most 16.
+    for (packets, quick) in [(100, 16), (32, 16), (31, 15), (20, 10), (4, 2)] {
         let mut reader = Reader::new(Terms {
             window_bytes: Some(packets * u64::from(MSS)),
             ..Terms::default()
@@ -37,6 +29,24 @@ fn a_new_connection_acknowledges_as_many_packets_quickly_as_half_its_window_hold
         assert_eq!(first_delayed, Some(quick), "{packets}");
         // From then on every second one.
         assert_eq!(acked[quick..quick + 4], [false, true, false, true]);
+    }
+}
+
+#[test]
+fn a_window_that_reading_can_double_is_acknowledged_at_once() {
+    // __tcp_cleanup_rbuf(): the new window is at least twice what is left of the last one. Of three packets
+    // one leaves two.
+    for (packets, is_at_once) in [(1, true), (2, true), (3, false)] {
+        let mut reader = Reader::new(Terms {
+            window_bytes: Some(packets * u64::from(MSS)),
+            ..Terms::default()
+        });
+        let acked = reader.answers_to(0..24);
+        assert_eq!(
+            acked.iter().all(|&is_acked| is_acked),
+            is_at_once,
+            "{packets}"
+        );
     }
 }
 

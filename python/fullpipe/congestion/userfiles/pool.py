@@ -99,6 +99,8 @@ def _end(worker: Worker) -> None:
 @atexit.register
 def end_all() -> None:
     """Ends all workers, as this process does when it ends."""
+    with _lock:
+        _idle.clear()
     for worker in [*_all]:
         _end(worker)
     stem.end_all()

@@ -63,6 +63,7 @@ class Process:
         needs_linux(toolchain.CONFINED)
         self._process: subprocess.Popen[bytes] | Forked
         self._is_printing = True
+        self._is_open = True
         self._words_left = _MAX_WORDS
         self._words = ""
         commands, self._commands = os.pipe()
@@ -204,8 +205,10 @@ class Process:
         self._close()
 
     def _close(self) -> None:
-        for descriptor in (self._commands, self._answers, self._reports, self._printed):
-            with suppress(OSError):
+        # Once closed, their numbers are those of other files.
+        if self._is_open:
+            self._is_open = False
+            for descriptor in (self._commands, self._answers, self._reports, self._printed):
                 os.close(descriptor)
 
 

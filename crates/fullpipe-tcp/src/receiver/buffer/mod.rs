@@ -168,6 +168,13 @@ impl ReceiveBuffer {
         self.window.offer(next, self.unread.memory_bytes())
     }
 
+    /// Whether the window after everything was read is at least twice what so many packets left of the last
+    /// one. Windows of Linux's own size are too large for that: every second packet is acknowledged.
+    pub(super) fn reading_doubles_window(&self, unacked: u32) -> bool {
+        let window_bytes = self.window.offered_bytes();
+        self.is_fixed && 2 * u64::from(unacked) * self.mss_bytes >= window_bytes
+    }
+
     /// Whether the window would not be smaller than the one advertised last.
     #[inline]
     pub(super) fn keeps_window(&self) -> bool {
