@@ -29,7 +29,7 @@ _GENERATED_EVIDENCE = {*_OF_PAPERS, "evidence/agreement_cells.md"}
 _PAGES_OF_PAPERS = "evidence/papers/"
 _OTHERS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md")
 #: Of pages by hand. A table of cells is a file in docs/evidence/cells, not a page.
-_MOST_WORDS, _MOST_WORDS_OF_EVIDENCE = 42_400, 44_000
+_MOST_WORDS, _MOST_WORDS_OF_EVIDENCE = 42_500, 44_000
 _LONGEST_LINE, _LONGEST_CELL = 100, 120
 _LINK, _ANCHOR = re.compile(r"\[([^\]]*)\]\([^)]*\)"), re.compile(r'<a id="[^"]*"></a>')
 
