@@ -51,10 +51,10 @@ def differential(
     if out is not None:
         record.write(out, recorded)
     model = machine.MODELS[recorded.origin["kernel"]]
-    found = trial.differences(recorded.scripts, recorded.answers, model)
+    differing = trial.differences(recorded.scripts, recorded.answers, model)
     kinds: dict[str, list[Difference]] = {}
-    for one in found:
-        kinds.setdefault(one.kind, []).append(one)
+    for each in differing:
+        kinds.setdefault(each.kind, []).append(each)
     for kind in sorted(kinds, key=lambda kind: -len(kinds[kind]))[:reduce]:
         with progress(f"reduce {kind}", 0.0):
             shortest = trial.reduced(
@@ -64,9 +64,9 @@ def differential(
             )
         kinds[kind][0] = shortest
     if json_:
-        print(json.dumps(_document(recorded, found, kinds)))
+        print(json.dumps(_document(recorded, differing, kinds)))
     else:
-        _print(recorded, found, kinds, reduce)
+        _print(recorded, differing, kinds, reduce)
 
 
 def _recorded(kernel: str, seed: int, count: int) -> Recorded:
@@ -82,37 +82,37 @@ def _recorded(kernel: str, seed: int, count: int) -> Recorded:
 
 
 def _document(
-    recorded: Recorded, found: Sequence[Difference], kinds: dict[str, list[Difference]]
+    recorded: Recorded, differing: Sequence[Difference], kinds: dict[str, list[Difference]]
 ) -> dict[str, Any]:
     return {
         **recorded.origin,
         "scripts": len(recorded.scripts),
-        "agree": len(recorded.scripts) - len(found),
-        "kinds": {kind: len(ones) for kind, ones in kinds.items()},
+        "agree": len(recorded.scripts) - len(differing),
+        "kinds": {kind: len(alike) for kind, alike in kinds.items()},
         "differences": [
-            {"script": json.loads(one.script), "event": one.event, "values": one.values}
-            for ones in kinds.values()
-            for one in ones
+            {"script": json.loads(each.script), "event": each.event, "values": each.values}
+            for alike in kinds.values()
+            for each in alike
         ],
     }
 
 
 def _print(
     recorded: Recorded,
-    found: Sequence[Difference],
+    differing: Sequence[Difference],
     kinds: dict[str, list[Difference]],
     reduced: int,
 ) -> None:
     count = len(recorded.scripts)
     release = recorded.origin.get("release", recorded.origin["kernel"])
     console.print(
-        f"{count - len(found)} of {count} scripts agree with Linux {release} in every field and "
-        "packet",
+        f"{count - len(differing)} of {count} scripts agree with Linux {release} "
+        "in every field and packet",
         style="bold",
     )
-    by_count = Counter({kind: len(ones) for kind, ones in kinds.items()}).most_common()
-    for place, (kind, number) in enumerate(by_count):
+    by_count = Counter({kind: len(alike) for kind, alike in kinds.items()}).most_common()
+    for rank, (kind, number) in enumerate(by_count):
         console.print(f"\n{number} differ first in: {kind}", markup=False)
         console.print(f"  {kinds[kind][0].sentence()}", markup=False)
-        if place < reduced:
+        if rank < reduced:
             message(kinds[kind][0].script)

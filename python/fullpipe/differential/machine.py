@@ -30,12 +30,12 @@ def answers(
     if not hardware.is_there():
         raise UserError(f"the differential test needs {hardware.PROGRAM}")
     kernel = kernels.find(kernel_name, None)
-    found = image.module_files(kernel)
-    job = Job(None, image.needed(_MODULES, kernel, found), {}, [json.loads(one) for one in scripts])
+    files = image.module_files(kernel)
+    job = Job(None, image.needed(_MODULES, kernel, files), {}, list(map(json.loads, scripts)))
     stream_bytes = _ANSWER_BYTES * sum(map(len, scripts)) + _SPARE_BYTES
     built = Hardware(
         vmlinux.unpacked(kernel.image, user_cache() / "vmlinux").resolve(),
-        image.build(kernel, found, user_cache() / "initramfs").resolve(),
+        image.build(kernel, files, user_cache() / "initramfs").resolve(),
         _MEMORY_MIB,
         shared.size_bytes(job, stream_bytes >> 20),
     )

@@ -62,19 +62,18 @@ def draw(seed: int, count: int, model: str, first: int = 0) -> list[str]:
 
 def difference(script: str, answer: str, model: str) -> Difference | None:
     """Where the model differs from a kernel's answer; None if it agrees."""
-    found = _native.differential.compare(answer, _native.differential.play(script, model))
-    if found is None:
+    first = _native.differential.compare(answer, _native.differential.play(script, model))
+    if first is None:
         return None
-    values = tuple((one["what"], one["kernel"], one["model"]) for one in found["differences"])
-    return Difference(script, found["event"], values)
+    values = tuple((row["what"], row["kernel"], row["model"]) for row in first["differences"])
+    return Difference(script, first["event"], values)
 
 
 def differences(scripts: Sequence[str], answered: Sequence[str], model: str) -> list[Difference]:
     """The scripts in which the model differs."""
-    each = (
-        difference(script, answer, model) for script, answer in zip(scripts, answered, strict=True)
-    )
-    return [one for one in each if one is not None]
+    pairs = zip(scripts, answered, strict=True)
+    judged = (difference(script, answer, model) for script, answer in pairs)
+    return [each for each in judged if each is not None]
 
 
 def reduced(first: Difference, answers: Answers, model: str) -> Difference:
@@ -83,11 +82,11 @@ def reduced(first: Difference, answers: Answers, model: str) -> Difference:
     smallest, parts = first, 2
     for _ in range(_MOST_ROUNDS):
         candidates = _native.differential.shorter(smallest.script, smallest.event, parts)
-        found = differences(candidates, answers(candidates), model)
-        same = [one for one in found if one.kind == first.kind]
+        differing = differences(candidates, answers(candidates), model)
+        same = [each for each in differing if each.kind == first.kind]
         size = len(json.loads(smallest.script)["events"])
         if same:
-            best = min(same, key=lambda one: one.event)
+            best = min(same, key=lambda each: each.event)
             smallest = replace(best, script=_cut(best))
             parts = max(parts - 1, 2)
         elif parts >= size:
@@ -97,8 +96,8 @@ def reduced(first: Difference, answers: Answers, model: str) -> Difference:
     return smallest
 
 
-def _cut(one: Difference) -> str:
+def _cut(difference: Difference) -> str:
     """Its script up to the event that differs."""
-    document = json.loads(one.script)
-    document["events"] = document["events"][: one.event + 1]
+    document = json.loads(difference.script)
+    document["events"] = document["events"][: difference.event + 1]
     return json.dumps(document)
