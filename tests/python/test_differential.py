@@ -93,9 +93,25 @@ def test_a_file_of_answers_is_read_as_it_was_written(tmp_path: Path) -> None:
         read = record.read(tmp_path / name)
         assert read.origin == written.origin
         assert trial.differences(read.scripts, read.answers, "6.12.117") == []
-    with pytest.raises(UserError, match="is no file of answers"):
-        (tmp_path / "b.jsonl").write_text("{}\n[]\n")
-        record.read(tmp_path / "b.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{}\n[]\n", "is no file of answers"),
+        (b"\x1f\x8b\x08\x00damaged", "is no file of answers"),
+        (b'{"x": 1}\n', "names no kernel"),
+        (b'{"kernel": []}\n', "names no kernel"),
+        (b'{"kernel": "6.12"}\n{"script": {"name": 1}, "answer": {}}\n', "name"),
+        (b'{"kernel": "6.12"}\n{"script": [], "answer": []}\n', "struct Script"),
+    ],
+)
+def test_a_wrong_file_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / ("a.jsonl.gz" if content.startswith(b"\x1f\x8b") else "a.jsonl")
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=said):
+        read = record.read(file)
+        trial.differences(read.scripts, read.answers, "6.12.117")
 
 
 @pytest.mark.vm

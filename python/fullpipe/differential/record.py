@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.differential.machine import MODELS
 
 _PACKED = ".gz"
 
@@ -42,8 +44,13 @@ def read(path: Path) -> Recorded:
         text = gzip.decompress(content) if path.suffix == _PACKED else content
         origin, *rows = map(json.loads, text.decode().splitlines())
         scripts = [json.dumps(row["script"]) for row in rows]
-        return Recorded(dict(origin), scripts, [json.dumps(row["answer"]) for row in rows])
+        recorded = Recorded(dict(origin), scripts, [json.dumps(row["answer"]) for row in rows])
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, EOFError) as error:
+    except (ValueError, KeyError, TypeError, EOFError, zlib.error) as error:
         raise UserError(f"{path}: is no file of answers: {error}") from None
+    if str(recorded.origin.get("kernel")) not in MODELS:
+        raise UserError(
+            f"{path}: its first line names no kernel: must have one of {', '.join(MODELS)}"
+        )
+    return recorded

@@ -10,9 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fullpipe import _native
+from fullpipe.base.errors import UserError
 
 Answers = Callable[[Sequence[str]], list[str]]
 
+#: Of a script that is wrong.
+_SHOWN_LETTERS = 60
 #: A reduction ends here, whatever is left.
 _MOST_ROUNDS = 12
 
@@ -61,8 +64,12 @@ def draw(seed: int, count: int, model: str, first: int = 0) -> list[str]:
 
 
 def difference(script: str, answer: str, model: str) -> Difference | None:
-    """Where the model differs from a kernel's answer; None if it agrees."""
-    first = _native.differential.compare(answer, _native.differential.play(script, model))
+    """Where the model differs from a kernel's answer; None if it agrees. Raises UserError if one of
+    them is none."""
+    try:
+        first = _native.differential.compare(answer, _native.differential.play(script, model))
+    except ValueError as error:
+        raise UserError(f"{script[:_SHOWN_LETTERS]}: {error}") from None
     if first is None:
         return None
     values = tuple((row["what"], row["kernel"], row["model"]) for row in first["differences"])
