@@ -56,6 +56,12 @@ def test_without_a_command_help_is_printed_and_the_status_is_2() -> None:
         assert f"Usage: {' '.join(['fullpipe', *words])} [" in done.output
 
 
+@pytest.mark.parametrize("words", [(), ("run",), ("sweep", "run")], ids=" ".join)
+def test_h_is_short_for_help(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, [*words, "-h"], prog_name="fullpipe")
+    assert (done.exit_code, done.output) == (0, help_of(*words))
+
+
 def test_the_version_is_that_of_the_package() -> None:
     version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)
     assert version is not None

@@ -62,6 +62,7 @@ app = typer.Typer(
     help="A congestion-control laboratory: the same algorithm in the Linux kernel and in a "
     "deterministic simulator, with recordings, statistics and reports.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
