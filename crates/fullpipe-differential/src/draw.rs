@@ -12,7 +12,7 @@ use crate::model::Model;
 use crate::path::{Dice, Path};
 use crate::peer::{Receiver, Segment};
 use crate::play::Subject;
-use crate::script::{Action, Event, Host, Peer, Script};
+use crate::script::{Action, Event, Host, Peer, PeerAck, Script};
 
 /// The purpose of the random numbers here.
 const PURPOSE: u32 = 50;
@@ -138,13 +138,11 @@ impl Drawing {
                 event(answered_us, Action::SynAck { echo_us }),
             ];
         } else {
-            let ack = Action::Ack {
-                next: 0,
-                sack: Vec::new(),
+            let ack = Action::Ack(PeerAck {
                 window,
                 echo_us,
-                ece: false,
-            };
+                ..PeerAck::default()
+            });
             self.script.events = vec![event(0, Action::Syn {}), event(answered_us, ack)];
         }
         answered_us
@@ -319,7 +317,7 @@ impl Drawing {
         let ack = self.receiver.acknowledge(self.path.window_bytes);
         if !self.dice.happens(self.path.acks_lost) {
             let back_us = self.path.rtt_us / 2 + self.wobble_us();
-            self.schedule(at_us + back_us, Arrival::Action(ack));
+            self.schedule(at_us + back_us, Arrival::Action(Action::Ack(ack)));
         }
     }
 
@@ -351,7 +349,7 @@ mod tests {
             for event in &script.events {
                 match &event.action {
                     Action::Write { bytes } => written += bytes,
-                    Action::Ack { next, .. } => assert!(*next <= written, "{}", script.name),
+                    Action::Ack(ack) => assert!(ack.next <= written, "{}", script.name),
                     _ => {}
                 }
             }

@@ -23,5 +23,5 @@ pub use draw::draw;
 pub use info::{Field, Info, FIELDS};
 pub use model::{Model, SYN_WINDOW_BYTES};
 pub use play::{play, Subject};
-pub use script::{Action, Event, Host, Peer, Script, WINDOW_SHIFT};
+pub use script::{Action, Event, Host, Peer, PeerAck, Script, WINDOW_SHIFT};
 pub use shorter::shorter;

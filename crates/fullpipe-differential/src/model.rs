@@ -10,7 +10,7 @@ use fullpipe_tcp::{
 use crate::answer::{Flags, Packet};
 use crate::info::Info;
 use crate::play::Subject;
-use crate::script::{Action, Script};
+use crate::script::{Action, PeerAck, Script};
 
 /// When a script begins: a time at which all levels of the timer wheel turn that its timers use.
 const START_NS: u64 = 4_096 * 4_000_000;
@@ -176,27 +176,17 @@ impl Model {
     }
 
     /// An ACK arrives.
-    fn take_ack(&mut self, ack: &Action) -> Result<(), String> {
-        let &Action::Ack {
-            next,
-            ref sack,
-            window,
-            echo_us,
-            ece,
-        } = ack
-        else {
-            return Ok(());
-        };
-        let echo_ns = self.stamp_ns(echo_us);
+    fn take_ack(&mut self, ack: &PeerAck) -> Result<(), String> {
+        let echo_ns = self.stamp_ns(ack.echo_us);
         if !self.sender.is_established() {
             let (sent_ns, now_ns) = (self.now_ns, self.now_ns);
             if let Opening::Passive(server) = &mut self.opening {
-                let ack = HandshakePacket::Ack {
+                let completing = HandshakePacket::Ack {
                     sent_ns,
-                    echo_ns: self.start_ns + echo_us * 1000,
-                    window_bytes: window,
+                    echo_ns: self.start_ns + ack.echo_us * 1000,
+                    window_bytes: ack.window,
                 };
-                let opened = server.on_ack(now_ns, &ack);
+                let opened = server.on_ack(now_ns, &completing);
                 self.establish(opened);
             }
             return Ok(());
@@ -207,22 +197,22 @@ impl Model {
             number.ok_or_else(|| format!("no packet of the model begins at byte {byte}"))
         };
         let mut wire = Ack {
-            next: packet_at(next)?,
-            dsack: Action::is_dsack(next, sack),
-            count: sack.len() as u8,
-            marks: ece.into(),
-            window_bytes: window,
+            next: packet_at(ack.next)?,
+            dsack: ack.is_dsack(),
+            count: ack.sack.len() as u8,
+            marks: ack.ece.into(),
+            window_bytes: ack.window,
             echo_ns,
             sent_ns: self.now_ns,
             ..Ack::default()
         };
-        if sack.len() > MAX_BLOCKS {
+        if ack.sack.len() > MAX_BLOCKS {
             return Err(format!(
                 "{} SACK blocks; the model has {MAX_BLOCKS}",
-                sack.len()
+                ack.sack.len()
             ));
         }
-        for (slot, &[start, end]) in wire.blocks.iter_mut().zip(sack) {
+        for (slot, &[start, end]) in wire.blocks.iter_mut().zip(&ack.sack) {
             *slot = Block {
                 start: packet_at(start)?,
                 end: packet_at(end)?,
@@ -299,7 +289,7 @@ impl Subject for Model {
                 self.sender.write_bytes(bytes);
                 self.transmit();
             }
-            Action::Ack { .. } => self.take_ack(action)?,
+            Action::Ack(ack) => self.take_ack(ack)?,
             Action::Look {} => {}
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The peer of a drawn script: a receiver in bytes that acknowledges as RFC 9293, 2018, 2883 and 3168 say.
 
-use crate::script::Action;
+use crate::script::PeerAck;
 
 /// Most SACK blocks of an ACK (RFC 2018 section 3, beside timestamps).
 const BLOCKS_MAX: usize = 3;
@@ -76,11 +76,11 @@ impl Receiver {
     }
 
     /// An ACK of all that has arrived.
-    pub(crate) fn acknowledge(&mut self, window: u64) -> Action {
+    pub(crate) fn acknowledge(&mut self, window: u64) -> PeerAck {
         self.unacknowledged = 0;
         let duplicate = self.duplicate.take();
         let blocks = duplicate.into_iter().chain(self.blocks.iter().copied());
-        Action::Ack {
+        PeerAck {
             next: self.next,
             sack: blocks.take(BLOCKS_MAX).collect(),
             window,
@@ -94,7 +94,7 @@ impl Receiver {
 mod tests {
     use super::*;
 
-    fn takes(receiver: &mut Receiver, start: u64) -> Action {
+    fn takes(receiver: &mut Receiver, start: u64) -> PeerAck {
         receiver.take(&Segment {
             start,
             end: start + 1000,
@@ -118,15 +118,8 @@ mod tests {
             (0, 1000, vec![[0, 1000], [2000, 5000]]),
             (1000, 5000, vec![]),
         ] {
-            let Action::Ack {
-                next: is_next,
-                sack: is_sack,
-                ..
-            } = takes(&mut receiver, start)
-            else {
-                unreachable!()
-            };
-            assert_eq!((is_next, is_sack), (next, sack), "{start}");
+            let ack = takes(&mut receiver, start);
+            assert_eq!((ack.next, ack.sack), (next, sack), "{start}");
         }
     }
 }

@@ -75,22 +75,26 @@ pub enum Action {
         bytes: u64,
     },
     /// An ACK of the peer arrives. The first one of a passive opening completes it.
-    Ack {
-        /// The next byte expected.
-        next: u64,
-        /// SACK blocks, in the order of the option. At most three.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        sack: Vec<[u64; 2]>,
-        /// Window in bytes, a multiple of 8.
-        window: u64,
-        /// When the packet was sent whose timestamp it echoes.
-        echo_us: u64,
-        /// ECE.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        ece: bool,
-    },
+    Ack(PeerAck),
     /// Nothing: the socket is looked at.
     Look {},
+}
+
+/// What an ACK of the peer says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PeerAck {
+    /// The next byte expected.
+    pub next: u64,
+    /// SACK blocks, in the order of the option. At most three.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sack: Vec<[u64; 2]>,
+    /// Window in bytes, a multiple of 8.
+    pub window: u64,
+    /// When the packet was sent whose timestamp it echoes.
+    pub echo_us: u64,
+    /// ECE.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ece: bool,
 }
 
 impl Script {
@@ -101,12 +105,12 @@ impl Script {
     }
 }
 
-impl Action {
-    /// Whether the first block of an ACK is a DSACK: below the number acknowledged, or within the second block
+impl PeerAck {
+    /// Whether the first block is a DSACK: below the number acknowledged, or within the second block
     /// (RFC 2883 section 4, tcp_check_dsack()).
-    pub(crate) fn is_dsack(next: u64, sack: &[[u64; 2]]) -> bool {
-        match sack {
-            [first, ..] if first[0] < next => true,
+    pub(crate) fn is_dsack(&self) -> bool {
+        match self.sack[..] {
+            [first, ..] if first[0] < self.next => true,
             [first, second, ..] => first[1] <= second[1] && first[0] >= second[0],
             _ => false,
         }

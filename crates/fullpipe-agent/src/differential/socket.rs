@@ -5,7 +5,9 @@ use std::mem::offset_of;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use fullpipe_differential::{Action, Flags, Info, Packet, Script, SYN_WINDOW_BYTES, WINDOW_SHIFT};
+use fullpipe_differential::{
+    Action, Flags, Info, Packet, PeerAck, Script, SYN_WINDOW_BYTES, WINDOW_SHIFT,
+};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{listen, setsockopt, sockopt, Backlog};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
@@ -249,26 +251,16 @@ impl<'a> Subject<'a> {
         Ok(first.wrapping_add(1).wrapping_add(byte as u32))
     }
 
-    fn ack(&self, ack: &Action) -> Result<Outgoing, String> {
-        let &Action::Ack {
-            next,
-            ref sack,
-            window,
-            echo_us,
-            ece,
-        } = ack
-        else {
-            return Err("is no ACK".to_owned());
-        };
-        let blocks = sack.iter();
+    fn ack(&self, ack: &PeerAck) -> Result<Outgoing, String> {
+        let blocks = ack.sack.iter();
         let blocks = blocks.map(|&[start, end]| Ok((self.number(start)?, self.number(end)?)));
         Ok(Outgoing {
             sequence: PEER_SEQUENCE + 1,
-            acknowledges: self.number(next)?,
-            flags: ACK | if ece { ECE } else { 0 },
-            window: (window >> WINDOW_SHIFT) as u16,
+            acknowledges: self.number(ack.next)?,
+            flags: ACK | if ack.ece { ECE } else { 0 },
+            window: (ack.window >> WINDOW_SHIFT) as u16,
             syn: None,
-            timestamps: self.timestamps(Some(echo_us)),
+            timestamps: self.timestamps(Some(ack.echo_us)),
             sack: blocks.collect::<Result<_, String>>()?,
         })
     }
@@ -300,7 +292,7 @@ impl fullpipe_differential::Subject for Subject<'_> {
                 self.unwritten_bytes += bytes;
                 self.write()?;
             }
-            Action::Ack { .. } => self.inject(&self.ack(action)?)?,
+            Action::Ack(ack) => self.inject(&self.ack(ack)?)?,
             Action::Look {} => {}
         }
         self.wait(now_ns() + SETTLE_NS)?;
