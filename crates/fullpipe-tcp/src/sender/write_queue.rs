@@ -246,7 +246,7 @@ impl WriteQueue {
     /// Whether the buffer that ends before packet `end` was sent with PSH: a retransmission has it again
     /// (__tcp_retransmit_skb()).
     pub(super) fn had_psh(&self, end: u32) -> bool {
-        self.sent_psh_ends.contains(&end)
+        self.sent_psh_ends.binary_search(&end).is_ok()
     }
 
     /// Packets of the first buffer, and whether it is the last. If `grows` it is extended from the second
