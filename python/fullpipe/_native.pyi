@@ -215,6 +215,9 @@ class _Traces:
     def rate_steps(self, path: str, bin_ms: int, end_ns: int) -> list[tuple[int, int]]: ...
     def delays(self, path: str, end_ns: int) -> list[tuple[int, int]]: ...
 
+class _Framing:
+    def on_link(self, wire_bytes: int, overhead_json: str) -> int: ...
+
 class _Wifi:
     def saturation(
         self, wifi_json: str, seed: int, from_ns: int, to_ns: int
@@ -236,6 +239,7 @@ class _Traffic:
     ) -> list[tuple[int, int, list[tuple[int, int]]]]: ...
     def fluid(self, discipline: str, arrivals: bytes, works: bytes) -> bytes: ...
 
+framing: _Framing
 metrics: _Metrics
 sandbox: _Sandbox
 sim: _Sim

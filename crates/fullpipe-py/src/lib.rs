@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 mod cc;
 mod controller;
 mod differential;
+mod framing;
 mod kernels;
 mod measures;
 mod metrics;
@@ -31,6 +32,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     cc::register(module)?;
     controller::register(module)?;
     differential::register(module)?;
+    framing::register(module)?;
     kernels::register(module)?;
     module.add_class::<measures::PyMeasures>()?;
     metrics::register(module)?;

@@ -3,11 +3,13 @@ recording."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from fullpipe.base.packets import LINK_HEADER_BYTES, wire_bytes
+from fullpipe import _native
+from fullpipe.base.packets import wire_bytes
 from fullpipe.scenario import link_traces
 
 Direction = Literal["forward", "reverse"]
@@ -131,19 +133,12 @@ def _capacity(wire: Mapping[str, Any], mtu_bytes: int) -> Capacity:
 
 
 def framed_bytes(packet_bytes: int, aqm: Mapping[str, Any]) -> int:
-    """What a packet takes of the rate of a discipline that counts the link layer's overhead
-    (cake_calc_overhead() of sch_cake.c; crates/fullpipe-net/src/queue/cake/framing.rs)."""
-    overhead = aqm.get("overhead_bytes")
-    if overhead is not None:  # in place of the Ethernet header
-        packet_bytes += overhead - LINK_HEADER_BYTES
-    packet_bytes = max(packet_bytes, aqm.get("mpu_bytes", 0), 1)
-    match aqm.get("framing"):
-        case "atm":
-            return math.ceil(packet_bytes / 48) * 53
-        case "ptm":
-            return packet_bytes + math.ceil(packet_bytes / 64)
-        case _:
-            return packet_bytes
+    """What a packet takes of the rate of a discipline that counts the link layer's overhead."""
+    overhead = {
+        "bytes": aqm.get("overhead_bytes"), "mpu_bytes": aqm.get("mpu_bytes", 0),
+        "framing": aqm.get("framing", "none"),
+    }  # fmt: skip
+    return _native.framing.on_link(packet_bytes, json.dumps(overhead))
 
 
 def _slowest(plan: Mapping[str, Any], direction: Direction) -> Mapping[str, Any] | None:
