@@ -391,14 +391,14 @@ def _rows(store: Store, request: Request) -> _Rows:
 
     def read(connection: duckdb.DuckDBPyConnection) -> _Rows:
         try:
-            return _read(store, connection, request)
+            return _read(connection, request)
         except duckdb.Error as error:
             raise UserError(f"plot: {reason(error, connection)}") from None
 
     return connected(store, read, sweep=request.sweep)
 
 
-def _read(store: Store, connection: duckdb.DuckDBPyConnection, request: Request) -> _Rows:
+def _read(connection: duckdb.DuckDBPyConnection, request: Request) -> _Rows:
     view = view_of(request.y, request.kind == "pareto")
     names = _Names(view, columns_of(connection, view))
     y = quoted(metric_column(request.y, view, names.columns))
@@ -440,20 +440,18 @@ def _read(store: Store, connection: duckdb.DuckDBPyConnection, request: Request)
     return _Rows(
         rows, shown.removeprefix("axis_"), list(names.own),
         [(row[0], row[1], row[2]) for row in bad], [row[3] for row in bad],
-        _averaged(store, connection, request, names) if request.kind != "pareto" else [],
+        _averaged(connection, request, names) if request.kind != "pareto" else [],
         _fair_share(connection, request, names), _settling(connection, request, names),
     )  # fmt: skip
 
 
-def _averaged(
-    store: Store, connection: duckdb.DuckDBPyConnection, request: Request, names: _Names
-) -> list[str]:
+def _averaged(connection: duckdb.DuckDBPyConnection, request: Request, names: _Names) -> list[str]:
     """The axes that are not shown and vary among the rows of a point: `buffer (3 values)`."""
     view = names.view
     given = (request.x, request.by, request.facet)
     shown_names = {name.removeprefix("axis_") for name in given if name}
     hidden = []
-    columns = [name for rows in store.sweeps().values() for name in axis_columns(rows.column_names)]
+    columns = [name for name in axis_columns(columns_of(connection, "asked")) if name != "sweep"]
     for axis in dict.fromkeys(map(_bare, columns)):
         column = f"axis_{axis}" if f"axis_{axis}" in names.columns else axis
         if axis not in shown_names and column in names.columns:

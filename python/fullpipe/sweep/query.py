@@ -198,17 +198,15 @@ def connected(
 ) -> T:
     """What a function reads on a connection (`connect`); once more where another program compacted
     the store meanwhile. Raises UserError as the function does."""
-    while True:
-        parts = store.parts()
+
+    def read_once(_parts: Sequence[Path]) -> T:
+        connection = connect(store, allow_files, sweep)
         try:
-            connection = connect(store, allow_files, sweep)
-            try:
-                return read(connection)
-            finally:
-                connection.close()
-        except UserError:
-            if all(part.is_dir() for part in parts):
-                raise
+            return read(connection)
+        finally:
+            connection.close()
+
+    return store.settled(read_once)
 
 
 def _once(sweeps: Sequence[str]) -> str:

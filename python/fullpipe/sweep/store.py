@@ -124,13 +124,13 @@ class Store:
 
     def parts(self) -> list[Path]:
         """Folders of rows, without those that a compacted one replaces."""
-        return self._settled(list)
+        return self.settled(list)
 
     def table(self, name: str) -> pa.Table:
         """All rows of a table of SCHEMAS or EXTRA. Raises UserError for a damaged file."""
-        return self._settled(lambda parts: _rows(name, parts))
+        return self.settled(lambda parts: _rows(name, parts))
 
-    def _settled(self, read_parts: Callable[[list[Path]], T]) -> T:
+    def settled(self, read_parts: Callable[[list[Path]], T]) -> T:
         """What a function makes of the parts; once more where another program compacted the store
         meanwhile. Raises UserError for a damaged file."""
         while True:
