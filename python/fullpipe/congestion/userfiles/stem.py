@@ -20,8 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-#: Bytes of a stem's answer: the id of the worker (worker.py).
-_PID_BYTES = 8
+from fullpipe.congestion.userfiles.worker import PID_BYTES
 
 
 class Stem:
@@ -54,7 +53,7 @@ class Stem:
             os.write(content, json.dumps(setup).encode())
             os.lseek(content, 0, os.SEEK_SET)
             socket.send_fds(self._asked, [b"f"], [content, printed, *descriptors])
-            answer = self._asked.recv(_PID_BYTES, socket.MSG_WAITALL)
+            answer = self._asked.recv(PID_BYTES, socket.MSG_WAITALL)
         except OSError:
             return None
         finally:

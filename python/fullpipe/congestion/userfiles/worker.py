@@ -28,7 +28,7 @@ _CLONE_PARENT = 0x8000  # linux/sched.h
 #: The number of clone(2) by machine (asm/unistd.h), where its first argument is the flags.
 _SYS_CLONE = {"x86_64": 56, "aarch64": 220, "riscv64": 220}
 #: Descriptors of a message to the stem, and bytes of its answer.
-_MOST_DESCRIPTORS, _PID_BYTES = 16, 8
+_MOST_DESCRIPTORS, PID_BYTES = 16, 8
 #: Most characters of a failure's words that are sent.
 _MAX_WORDS = 10_000
 
@@ -289,7 +289,7 @@ def grow(setup: dict[str, Any]) -> None:
             main(received(descriptors))
         for descriptor in descriptors:
             os.close(descriptor)
-        asked.sendall(pid.to_bytes(_PID_BYTES, "little", signed=True))
+        asked.sendall(pid.to_bytes(PID_BYTES, "little", signed=True))
 
 
 if __name__ == "__main__":
