@@ -32,7 +32,7 @@ pub(super) struct Outgoing {
     pub(super) sequence: u32,
     pub(super) acknowledges: u32,
     pub(super) flags: u8,
-    /// As it stands in the header.
+    /// As in the header.
     pub(super) window: u16,
     /// Of a SYN: the MSS and the window scale. It permits SACK.
     pub(super) syn: Option<(u16, u8)>,
