@@ -1,7 +1,5 @@
-"""The queue disciplines that there are. A new one is a file here and a row of `DISCIPLINES`.
-
-Each file holds the options that a scenario may set; a row holds the facts about the discipline on
-kernels. Knows no engine.
+"""The queue disciplines that there are. A new one is a class of `options.py` and a row of
+`DISCIPLINES`, which holds the facts about the discipline on kernels. Knows no engine.
 """
 
 from __future__ import annotations
@@ -10,19 +8,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from fullpipe.base.units import Buffer
-from fullpipe.scenario.qdiscs.cake import Cake
-from fullpipe.scenario.qdiscs.codel import Codel
-from fullpipe.scenario.qdiscs.dualpi2 import DualPi2
-from fullpipe.scenario.qdiscs.fifo import Fifo
-from fullpipe.scenario.qdiscs.fq import Fq
-from fullpipe.scenario.qdiscs.fq_codel import FqCodel
-from fullpipe.scenario.qdiscs.fq_pie import FqPie
-from fullpipe.scenario.qdiscs.options import Options
-from fullpipe.scenario.qdiscs.pie import Pie
-from fullpipe.scenario.qdiscs.prio import Prio
-from fullpipe.scenario.qdiscs.red import Red
-from fullpipe.scenario.qdiscs.sfq import Sfq
-from fullpipe.scenario.qdiscs.tbf import Tbf
+from fullpipe.scenario.qdiscs.options import (
+    Cake,
+    Codel,
+    DualPi2,
+    Fifo,
+    Fq,
+    FqCodel,
+    FqPie,
+    Options,
+    Pie,
+    Prio,
+    Red,
+    Sfq,
+    Tbf,
+)
 
 ONE_BDP = Buffer("bdp", 1.0)
 
