@@ -33,7 +33,7 @@ class Axis:
     @property
     def kind(self) -> str:
         """The kind of quantity of all values; empty if they have none in common."""
-        kinds = {found.kind if (found := quantity(v)) else "" for v in self.values}
+        kinds = {number.kind if (number := quantity(v)) else "" for v in self.values}
         return kinds.pop() if len(kinds) == 1 else ""
 
     def at(self, share: float) -> Any:
@@ -116,7 +116,7 @@ def _listed(name: str, values: list[Any], where: str) -> Axis:
                 raise UserError(f"{where}: {dict(value)!r}: a table needs a label")
         elif not isinstance(value, str | int | float):
             raise UserError(f"{where}: {value!r} is no text, number or table")
-    kinds = {found.kind: value for value in values if (found := quantity(value)) is not None}
+    kinds = {number.kind: value for value in values if (number := quantity(value)) is not None}
     with_unit = {kind: value for kind, value in kinds.items() if kind != "plain"}
     if len(with_unit) > 1 and not set(with_unit) <= {"size", "bdp", "packets"}:
         shown = ", ".join(f"{value!r} ({kind})" for kind, value in with_unit.items())

@@ -113,16 +113,16 @@ def asked(cells: Sequence[Cell]) -> pa.Table:
     """One row for each run that a sweep asks for: cell, seed and key; each axis as written, and, if
     its values have units, as numbers in base units (`rtt_s`, `rate_bps`, `loss_fraction`);
     `own_flows`."""
-    runs = [(cell, place) for cell in cells for place in range(len(cell.keys))]
+    runs = [(cell, index) for cell in cells for index in range(len(cell.keys))]
     columns = {
         "cell": column([cell.index for cell, _ in runs], pa.uint64()),
-        "seed": column([cell.first_seed + place for cell, place in runs], pa.uint64()),
-        "key": column([cell.keys[place] for cell, place in runs], pa.string()),
+        "seed": column([cell.first_seed + index for cell, index in runs], pa.uint64()),
+        "key": column([cell.keys[index] for cell, index in runs], pa.string()),
     }
     fields = [fields for cell in cells for fields in [fields_of(cell.point)] * len(cell.keys)]
     names = dict.fromkeys(itertools.chain.from_iterable(fields))
     for name in sorted(names, key=lambda name: "." in name):  # axes before fields of their tables
-        values = [one.get(name) for one in fields]
+        values = [cell_fields.get(name) for cell_fields in fields]
         written = name.replace(".", "_")
         columns[written] = _column(values)
         if (base := _in_base_units(values)) is not None:
@@ -138,9 +138,13 @@ def _in_base_units(values: Sequence[Any]) -> tuple[str, pa.Array] | None:
     """The unit and the numbers of quantities of one kind; None where values are others, or numbers
     already. A value that a cell lacks is null."""
     there = [value for value in values if value is not None]
-    found = [number for number in map(quantity, there) if number is not None]
-    kinds = {number.kind for number in found}
-    if len(kinds) != 1 or len(found) < len(there) or not any(number.unit for number in found):
+    quantities = [number for number in map(quantity, there) if number is not None]
+    kinds = {number.kind for number in quantities}
+    if (
+        len(kinds) != 1
+        or len(quantities) < len(there)
+        or not any(number.unit for number in quantities)
+    ):
         return None
     numbers = [None if value is None else quantity(value) for value in values]
     base = [None if number is None else number.value for number in numbers]

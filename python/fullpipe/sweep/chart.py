@@ -82,13 +82,13 @@ def make_chart(store: Store, request: Request) -> Grid:
         raise UserError(f"--kind {request.kind} needs --x")
     if request.kind == "heat" and request.by is None:
         raise UserError("--kind heat needs --by, the axis upwards")
-    found = _rows(store, request)
-    rows, x_column, own = found.rows, found.x, found.own
-    if not rows and found.problems:
-        raise UserError(f"plot: no run that fits is to be trusted: {found.problems[0]}")
+    selected = _rows(store, request)
+    rows, x_column, own = selected.rows, selected.x, selected.own
+    if not rows and selected.problems:
+        raise UserError(f"plot: no run that fits is to be trusted: {selected.problems[0]}")
     if not rows:
         raise UserError("plot: no run fits; `fullpipe query` shows what there is")
-    crossed = found.crossed if request.kind == "heat" else []
+    crossed = selected.crossed if request.kind == "heat" else []
     facets = _ordered([row[0] for row in [*rows, *crossed]])
     if len(facets) > MAX_PANELS:
         raise UserError(f"--facet {request.facet}: {len(facets)} values, at most {MAX_PANELS}")
@@ -99,19 +99,19 @@ def make_chart(store: Store, request: Request) -> Grid:
                 title_of(request.y)[1]]  # fmt: skip
     rows = [_divided(row, *divisors) for row in rows]
     places = _ordered([row[2] for row in [*rows, *crossed]])
-    draw = _Drawer(request, x_column, names, places, crossed, found.fair)
+    draw = _Drawer(request, x_column, names, places, crossed, selected.fair)
     panels = []
     for facet in facets:
         key = "" if request.facet is None else shown(facet)
         panels.append(draw.panel(facet, key, [row for row in rows if row[0] == facet]))
     title = title_of(request.y)[0].partition(" (")[0]
     title += f" by {axis_title(request.by)}" if request.by else ""
-    note = f"; averaged over {', '.join(found.averaged)}" if found.averaged else ""
-    if request.kind == "heat" and found.fair is not None:
-        note += f"; white: the fair share, {found.fair:.3g}"
-    note += f"; {found.settling}" if found.settling else ""
+    note = f"; averaged over {', '.join(selected.averaged)}" if selected.averaged else ""
+    if request.kind == "heat" and selected.fair is not None:
+        note += f"; white: the fair share, {selected.fair:.3g}"
+    note += f"; {selected.settling}" if selected.settling else ""
     note += "".join(f"; only flows whose {name} is the cell's" for name in own)
-    return Grid(title, panels, draw.note() + note + _left_out(found, request.kind))
+    return Grid(title, panels, draw.note() + note + _left_out(selected, request.kind))
 
 
 class _Drawer:
@@ -150,18 +150,18 @@ class _Drawer:
         traces: list[Trace] = []
         boxes: list[Box] = []
         for index, name in enumerate(self.names):
-            mine = [row for row in rows if row[1] == name]
-            if not mine:
+            named_rows = [row for row in rows if row[1] == name]
+            if not named_rows:
                 continue
             label = "" if self.request.by is None else shown(name)
             colour = self._colour(label, index)
             if self.request.kind == "box":
-                boxes += self._boxes(label, colour, mine, index)
+                boxes += self._boxes(label, colour, named_rows, index)
             elif self.request.kind == "line":
-                traces.append(self._line(label, colour, mine, index))
+                traces.append(self._line(label, colour, named_rows, index))
             else:
                 draw = self._cdf if self.request.kind == "cdf" else self._points
-                traces.append(draw(label, colour, mine))
+                traces.append(draw(label, colour, named_rows))
         if self.request.kind == "pareto":
             traces.append(self._front(rows))
         if self.fair is not None and self.request.kind == "line" and traces:
@@ -219,10 +219,10 @@ class _Drawer:
         values = np.full((len(self.names), len(self.places)), np.nan)
         for line, name in enumerate(self.names):
             for column, place in enumerate(self.places):
-                found = [row[4] for row in rows if row[1] == name and row[2] == place]
-                if found:
-                    values[line, column] = float(np.mean(found))
-                    self.counts.append(len(found))
+                samples = [row[4] for row in rows if row[1] == name and row[2] == place]
+                if samples:
+                    values[line, column] = float(np.mean(samples))
+                    self.counts.append(len(samples))
         heat = Heat(
             values, tuple(all_shown(self.places)), tuple(all_shown(self.names)),
             metric_title(self.request.y), self._crossed(facet, values), self.fair,
@@ -258,15 +258,15 @@ class _Drawer:
 
     def _boxes(self, name: str, colour: str, rows: list[Any], index: int) -> list[Box]:
         width = 0.8 / len(self.names)
-        found = []
+        boxes = []
         for position, place in enumerate(self.places):
             values = _values(rows, place)
             if values.size:
                 self.counts.append(values.size)
                 at = position + (index + 0.5) * width - 0.4
                 quantiles = np.quantile(values, BOX_QUANTILES)
-                found.append(box_of(name, colour, quantiles, values, at, 0.8 * width))
-        return found
+                boxes.append(box_of(name, colour, quantiles, values, at, 0.8 * width))
+        return boxes
 
     def _cdf(self, name: str, colour: str, rows: list[Any]) -> Trace:
         self.counts.append(len(rows))
@@ -319,8 +319,8 @@ def run_values(
     rows = connected(store, read, sweep=sweep)
     if not rows:
         raise UserError("effects: no run fits")
-    found = {name: [str(row[index + 1]) for row in rows] for index, name in enumerate(axes)}
-    return [row[0] for row in rows], found
+    texts = {name: [str(row[index + 1]) for row in rows] for index, name in enumerate(axes)}
+    return [row[0] for row in rows], texts
 
 
 class _Names:
@@ -346,8 +346,10 @@ class _Names:
     def scaled(self, name: str) -> str:
         """As `column`; of an axis with a unit the column with numbers."""
         units = COLUMN_UNITS.values()
-        found = (f"{prefix}{name}_{unit}" for prefix in ("axis_", "") for unit in units)
-        return next((column for column in found if column in self.columns), "") or self.column(name)
+        columns = (f"{prefix}{name}_{unit}" for prefix in ("axis_", "") for unit in units)
+        return next((column for column in columns if column in self.columns), "") or self.column(
+            name
+        )
 
     def where(self, condition: str | None, is_trusted: bool = True) -> str:
         """The rows that a user's condition and `own` leave, in SQL: of runs without problems, or
@@ -377,13 +379,13 @@ class _Rows:
     settling: str
 
 
-def _left_out(found: _Rows, kind: str) -> str:
+def _left_out(selected: _Rows, kind: str) -> str:
     """What is said of the runs that are left out; empty where there are none."""
-    if not found.problems:
+    if not selected.problems:
         return ""
-    runs = counted(len(found.crossed), "run")
+    runs = counted(len(selected.crossed), "run")
     how = "crossed out" if kind == "heat" else "left out"
-    return f"; {how}, {runs}: {'; '.join(dict.fromkeys(found.problems[:2]))}"
+    return f"; {how}, {runs}: {'; '.join(dict.fromkeys(selected.problems[:2]))}"
 
 
 def _rows(store: Store, request: Request) -> _Rows:
@@ -459,8 +461,8 @@ def _averaged(connection: duckdb.DuckDBPyConnection, request: Request, names: _N
     if not hidden:
         return []
     counts = ", ".join(f"count(distinct {quoted(column)})" for _, column in hidden)
-    found = select(connection, f"select {counts} from {view} {names.where(request.where)}")
-    (row,) = found.fetchall()
+    counted_values = select(connection, f"select {counts} from {view} {names.where(request.where)}")
+    (row,) = counted_values.fetchall()
     return [f"{axis} ({count} values)" for (axis, _), count in zip(hidden, row, strict=True)
             if count > 1]  # fmt: skip
 
@@ -473,12 +475,12 @@ def _bare(column: str) -> str:
 
 def _settling(connection: duckdb.DuckDBPyConnection, request: Request, names: _Names) -> str:
     """Whether the runs of a metric of flows or queues had settled; empty where they had."""
-    found = select(
+    rows = select(
         connection,
         "select unsettled from runs_rows where key in "
         f"(select key from {names.view} {names.where(request.where)})",
     ).fetchall()
-    return of_stored([row[0] or "" for row in found])
+    return of_stored([row[0] or "" for row in rows])
 
 
 def _fair_share(
@@ -486,12 +488,12 @@ def _fair_share(
 ) -> float | None:
     if request.y != "share":
         return None
-    found = select(
+    flow_counts = select(
         connection,
         "select distinct flows from (select key, count(*) as flows from flows_rows group by key) "
         f"join {names.view} using (key) {names.where(request.where)} limit 2",
     ).fetchall()
-    return 1 / found[0][0] if len(found) == 1 and found[0][0] > 1 else None
+    return 1 / flow_counts[0][0] if len(flow_counts) == 1 and flow_counts[0][0] > 1 else None
 
 
 def view_of(metric: str, of_runs: bool = False) -> str:
@@ -505,8 +507,8 @@ def view_of(metric: str, of_runs: bool = False) -> str:
     for view in ("runs", "path", "flows") if of_runs else ("flows", "path", "runs"):
         if metric in numbers[view]:
             return view
-    known = sorted({name for names in numbers.values() for name in names})
-    raise UserError(f"{metric!r} is no metric; known are {', '.join(known)}")
+    metrics = sorted({name for names in numbers.values() for name in names})
+    raise UserError(f"{metric!r} is no metric; known are {', '.join(metrics)}")
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -530,11 +532,11 @@ def _is_less(metric: str) -> bool:
 
 def _ordered(values: Sequence[Any]) -> list[Any]:
     """The values that there are: numbers and quantities by size, other text as it came."""
-    found = list(dict.fromkeys(values))
-    sizes = {value: quantity(value) for value in found}
+    distinct = list(dict.fromkeys(values))
+    sizes = {value: quantity(value) for value in distinct}
     if None in sizes.values():
-        return found
-    return sorted(found, key=lambda value: sizes[value].value)  # type: ignore[union-attr]
+        return distinct
+    return sorted(distinct, key=lambda value: sizes[value].value)  # type: ignore[union-attr]
 
 
 def _divided(

@@ -68,14 +68,14 @@ def ticks(low: float, high: float, is_log: bool) -> tuple[tuple[float, str], ...
     if is_log:
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
         digits = (1, 2, 5) if math.log10(high / low) <= _FINE_DECADES else (1,)
-        found = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
+        marks = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
     else:
         span = high - low or abs(high) or 1.0
         decade = 10.0 ** math.floor(math.log10(span / _STEPS))
         step = next(decade * k for k in (1, 2, 5, 10) if span / (decade * k) <= _STEPS)
-        found = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        marks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
     edge = 1e-9 * max(abs(low), abs(high))
-    kept = [value for value in found if low - edge <= value <= high + edge]
+    kept = [value for value in marks if low - edge <= value <= high + edge]
     if len(kept) < 2:
         kept = [low, high] if high > low else [low]
     return tuple((value, f"{value:.6g}") for value in kept)

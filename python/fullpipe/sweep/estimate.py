@@ -37,12 +37,12 @@ def estimate(planned: Sequence[Planned], cells: Cells) -> Estimate:
     their rough costs. On engines that boot a kernel nothing is tried: booting dominates."""
     if not planned:
         return Estimate(0.0, 0.0, 0)
-    ordered = sorted((one.run for one in planned), key=lambda run: run.cost_s)
+    ordered = sorted((entry.run for entry in planned), key=lambda run: run.cost_s)
     total = sum(run.cost_s for run in ordered)
     if cells.engine != "sim":
         return Estimate(total, 4e3 * len(planned), 0)
-    places = {round(i * (len(ordered) - 1) / max(_TRIALS - 1, 1)) for i in range(_TRIALS)}
-    short = [_shortened(ordered[place]) for place in sorted(places)]
+    indices = {round(i * (len(ordered) - 1) / max(_TRIALS - 1, 1)) for i in range(_TRIALS)}
+    short = [_shortened(ordered[place]) for place in sorted(indices)]
     with scratch("fullpipe-trial-") as folder:
         store = Store(folder / "store", create=True)
         first = Store(folder / "first", create=True)

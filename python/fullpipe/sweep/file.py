@@ -50,8 +50,8 @@ class Seeds(Section):
     @property
     def rule(self) -> tuple[str, float] | None:
         """The metric and the width that its 95 % interval must fall below; None: no rule."""
-        found = _UNTIL.fullmatch((self.until or "").strip())
-        return (found[1], float(found[2])) if found else None
+        match = _UNTIL.fullmatch((self.until or "").strip())
+        return (match[1], float(match[2])) if match else None
 
 
 def _as_seeds(given: object) -> object:
@@ -169,9 +169,9 @@ def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) 
     texts = [options.where] if isinstance(options.where, str) else options.where
     fields = _fields(axes)
     conditions = tuple(read_condition(t, fields, f"{source}: sweep.where") for t in texts)
-    found = Sweep(source, dict(document), options, template, axes, conditions, folder)
-    _check_size(found, names)
-    return found
+    sweep = Sweep(source, dict(document), options, template, axes, conditions, folder)
+    _check_size(sweep, names)
+    return sweep
 
 
 def _axes(given: Mapping[str, Any], source: str) -> Iterator[Axis]:
@@ -192,9 +192,9 @@ def _check_axes(
     axes: tuple[Axis, ...], template: Mapping[str, Any], options: Options, source: str
 ) -> None:
     used = holes(template)
-    known = set(_fields(axes))
-    for hole in sorted(used - known):
-        names = ", ".join(sorted(known))
+    fields = set(_fields(axes))
+    for hole in sorted(used - fields):
+        names = ", ".join(sorted(fields))
         raise UserError(f"{source}: scenario: {{{hole}}} is no axis; axes are {names}")
     for axis in axes:
         if not any(hole == axis.name or hole.startswith(f"{axis.name}.") for hole in used):

@@ -34,12 +34,12 @@ def fill(
 ) -> Filled:
     """Does the runs that are not there, with their recordings where a sweep keeps them. What two
     ask for is run once. All sweeps are of one engine. Ctrl-C keeps the runs that have ended."""
-    filled, known = Filled(), store.known()
+    filled, stored = Filled(), store.known()
     todo: dict[bool, dict[str, Run]] = {False: {}, True: {}}
     works: dict[bool, Cells] = {}
     for sweep, run in wanted:
         key, keep = run.facts.key, keeps_recordings(sweep)
-        if key in known and (not keep or store.recording(key).is_dir()):
+        if key in stored and (not keep or store.recording(key).is_dir()):
             filled.reused += 1
             continue
         todo[keep][key] = run

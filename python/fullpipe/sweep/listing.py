@@ -33,10 +33,10 @@ def read_list(folder: Path, files: Iterable[Path]) -> list[Listed]:
 
     Raises DamagedError for a damaged list."""
     there = {file.stem: file for file in files}
-    listed = [one for one in _listed(folder / FILE) if one.id in there]
-    known = {one.id for one in listed}
+    listed = [sweep for sweep in _listed(folder / FILE) if sweep.id in there]
+    ids = {sweep.id for sweep in listed}
     others = sorted(
-        (file for name, file in there.items() if name not in known),
+        (file for name, file in there.items() if name not in ids),
         key=lambda file: (file.stat().st_mtime_ns, file.name),
     )
     return [*(Listed(file.stem, file.stem) for file in others), *listed]
@@ -44,7 +44,7 @@ def read_list(folder: Path, files: Iterable[Path]) -> list[Listed]:
 
 def text_of(listed: Iterable[Listed]) -> str:
     """The list as the file has it."""
-    return checksums.sealed({"sweeps": [list(one) for one in listed]}) + "\n"
+    return checksums.sealed({"sweeps": [list(sweep) for sweep in listed]}) + "\n"
 
 
 def chosen(listed: Sequence[Listed], wanted: str | None) -> list[Listed]:
@@ -56,11 +56,11 @@ def chosen(listed: Sequence[Listed], wanted: str | None) -> list[Listed]:
         return list(listed)
     if wanted is None:
         return list(listed[-1:])
-    of_id = [one for one in listed if one.id == wanted]
-    of_name = [one for one in listed if one.name == wanted]
-    if found := of_id or of_name[-1:]:
-        return found
-    begins = [one for one in listed if one.id.startswith(wanted)]
+    of_id = [sweep for sweep in listed if sweep.id == wanted]
+    of_name = [sweep for sweep in listed if sweep.name == wanted]
+    if matching := of_id or of_name[-1:]:
+        return matching
+    begins = [sweep for sweep in listed if sweep.id.startswith(wanted)]
     if len(begins) == 1 and len(wanted) >= _LEAST_OF_ID:
         return begins
     raise UserError(f"--sweep {wanted}: no such sweep here; there are {named(listed)}, and {ALL}")
@@ -71,9 +71,9 @@ def named(listed: Sequence[Listed]) -> str:
     return ", ".join(map(shown, reversed(listed)))
 
 
-def shown(one: Listed) -> str:
+def shown(sweep: Listed) -> str:
     """A sweep's name, with its id, since an edited file keeps its name."""
-    return one.name if one.name == one.id else f"{one.name} ({one.id})"
+    return sweep.name if sweep.name == sweep.id else f"{sweep.name} ({sweep.id})"
 
 
 def _listed(file: Path) -> list[Listed]:
@@ -90,4 +90,4 @@ def _listed(file: Path) -> list[Listed]:
 
 
 def _is_pair(row: object) -> bool:
-    return isinstance(row, list) and len(row) == 2 and all(isinstance(one, str) for one in row)
+    return isinstance(row, list) and len(row) == 2 and all(isinstance(item, str) for item in row)

@@ -75,8 +75,8 @@ class Rows:
         modules = sorted({module for _, plan in runs for module in stacks.modules_in(plan)})
         planned = [(facts.plan, plan) for facts, plan in runs]
         failures = self._measures.simulate(planned, stacks.transports(modules))
-        failed = {place for place, _ in failures}
-        self._facts += [facts for place, (facts, _) in enumerate(runs) if place not in failed]
+        failed = {index for index, _ in failures}
+        self._facts += [facts for index, (facts, _) in enumerate(runs) if index not in failed]
         return failures
 
     @property
@@ -92,20 +92,20 @@ class Rows:
             {name: _array(*values) for name, values in taken[table].items()}
             for table in ("runs", "flows", "path")
         )
-        key = column([one.key for one in facts], pa.string())
+        key = column([run.key for run in facts], pa.string())
         silent, loss = runs.pop("silent").to_pylist(), path["loss_ratio"].to_pylist()
-        problems = [_problems(*one) for one in zip(facts, silent, loss, strict=True)]
+        problems = [_problems(*values) for values in zip(facts, silent, loss, strict=True)]
         return {
             "runs": pa.table({
-                "key": key, "seed": column([one.seed for one in facts], pa.uint64()),
-                "engine": column([one.engine for one in facts], pa.string()), **runs,
+                "key": key, "seed": column([run.seed for run in facts], pa.uint64()),
+                "engine": column([run.engine for run in facts], pa.string()), **runs,
                 "problems": column(problems, pa.string()),
-                "interrupted": column([one.interrupted for one in facts], pa.bool_()),
+                "interrupted": column([run.interrupted for run in facts], pa.bool_()),
             }),
             "flows": pa.table({"key": key.take(flows.pop("run")), **flows}),
             "path": pa.table({
                 "key": key,
-                "queue": column([one.plan.queues[0].name for one in facts], pa.string()), **path,
+                "queue": column([run.plan.queues[0].name for run in facts], pa.string()), **path,
             }),
         }  # fmt: skip
 
@@ -115,9 +115,9 @@ def _problems(facts: Facts, silent: str, loss_ratio: float | None) -> str:
     queue = facts.plan.queues[0].name if loss_ratio == 1 else ""
     if not silent and not queue:
         return facts.problems
-    found = sentences(facts.flows, [int(flow) for flow in silent.split()], facts.blocked, queue)
-    found = [facts.problems, *[one for one in found if one not in facts.problems]]
-    return "; ".join(filter(None, found))
+    problems = sentences(facts.flows, [int(flow) for flow in silent.split()], facts.blocked, queue)
+    problems = [facts.problems, *[problem for problem in problems if problem not in facts.problems]]
+    return "; ".join(filter(None, problems))
 
 
 def _array(kind: str, values: Any) -> pa.Array:

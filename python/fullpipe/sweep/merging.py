@@ -39,20 +39,22 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
     for store in stores:
         sweeps = store.sweeps()
         for name, title in store.listing():
-            rows, known = sweeps[name], result.sweeps().get(name)
-            if known is None or known.num_rows < rows.num_rows:
+            rows, present = sweeps[name], result.sweeps().get(name)
+            if present is None or present.num_rows < rows.num_rows:
                 result.write_sweep(name, rows, store.document(name), title)
                 if scenarios := store.scenarios(name):
-                    result.write_scenarios(name, {int(key): one for key, one in scenarios.items()})
+                    result.write_scenarios(
+                        name, {int(key): scenario for key, scenario in scenarios.items()}
+                    )
         for part in store.parts():
             result.write(read_part(part))
         for recording in store.folder.glob("recordings/*/*"):
-            place = result.recording(recording.name)
-            if not place.exists():
+            folder = result.recording(recording.name)
+            if not folder.exists():
                 partial = result.workplace()
                 shutil.copytree(recording, partial)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                partial.rename(place)
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                partial.rename(folder)
     result.compact()
     result.leave()
     known_keys = result.known()

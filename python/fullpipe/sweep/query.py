@@ -55,7 +55,7 @@ def connect(
     if not listed:
         raise UserError(f"{store.folder}: holds no sweep yet; `fullpipe sweep FILE --out` fills it")
     files_of = store.sweep_files()
-    sweeps = {one.id: files_of[one.id] for one in chosen(listed, sweep)}
+    sweeps = {entry.id: files_of[entry.id] for entry in chosen(listed, sweep)}
     schemas = {name: schema_of(file) for name, file in sweeps.items()}
     parts = store.parts()
     files = [part / f"{view}.parquet" for part in parts for view in SCHEMAS]

@@ -118,9 +118,13 @@ def _planning(total: int, on_progress: Callable[[Progress], None]) -> Callable[[
 def missing(sweep: Sweep, store: Store | None) -> tuple[list[Planned], int, int]:
     """(runs that are not there, cells, all runs): what `run_sweep` would begin with."""
     cells = cells_of(sweep)
-    known = store.known() if store else set()
+    stored = store.known() if store else set()
     planned = plan_runs(sweep, cells, sweep.seeds.least)
-    return [one for one in planned if one.run.facts.key not in known], len(cells), len(planned)
+    return (
+        [entry for entry in planned if entry.run.facts.key not in stored],
+        len(cells),
+        len(planned),
+    )
 
 
 def _run(
@@ -149,11 +153,11 @@ def _more(sweep: Sweep, cells: list[Cell], store: Store, rule: tuple[str, float]
 
     metric, limit = rule
     tables = {name: store.table(name) for name in ("runs", "flows", "path")}
-    found = widths(metric, {cell.index: cell.keys for cell in cells}, tables)
+    width_of = widths(metric, {cell.index: cell.keys for cell in cells}, tables)
     planned: list[Planned] = []
     for cell in cells:
         count, most = len(cell.keys), sweep.seeds.most or 0
-        if found[cell.index] >= limit and count < most:
+        if width_of[cell.index] >= limit and count < most:
             further = min(max(1, round(count * _GROWTH)), most - count)
             planned += plan_runs(sweep, [cell], further)
     return planned

@@ -48,16 +48,16 @@ def accept(cells: Cells, delivery: Delivery) -> list[Failure]:
 
     Raises RunError where the archive holds what no store does."""
     store = Store(cells.store)
-    place = store.workplace()
+    folder = store.workplace()
     # Zip, because it extracts nothing outside `place` in any Python: Debian 12's tarfile (3.11.2)
     # lacks the filters for that.
     with zipfile.ZipFile(io.BytesIO(delivery.archive)) as bundle:
-        bundle.extractall(place)
-    recordings = {one.name: one for one in place.glob("recordings/*/*")}
-    for part in place.glob("parts/*"):
+        bundle.extractall(folder)
+    recordings = {recording.name: recording for recording in folder.glob("recordings/*/*")}
+    for part in folder.glob("parts/*"):
         tables = read_part(part)
         if not set(tables["runs"]["key"].to_pylist()) >= set(recordings):
             raise RunError("a worker sent recordings of runs that it did not do")
         store.write(tables, recordings)
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     return delivery.failures

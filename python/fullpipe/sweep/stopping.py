@@ -18,13 +18,13 @@ from fullpipe.sweep.tables import SCHEMAS
 def check_metric(name: str, where: str) -> None:
     """Raises UserError unless this is a metric of every run."""
     if _table_of(name) is None:
-        known = sorted({
+        metrics = sorted({
             field.name
             for schema in SCHEMAS.values()
             for field in schema
             if pa.types.is_floating(field.type)
         })  # fmt: skip
-        raise UserError(f"{where}: {name!r} is no metric; known are {', '.join(known)}")
+        raise UserError(f"{where}: {name!r} is no metric; known are {', '.join(metrics)}")
 
 
 def widths(
@@ -45,14 +45,14 @@ def widths(
     for key, group, value in zip(keys, groups, values, strict=True):
         if value is not None:
             by_run.setdefault(key, {}).setdefault(group, []).append(value)
-    found = {}
+    result = {}
     for cell, runs in cells.items():
         per_group: dict[str, list[float]] = {}
         for key in runs:
             for group, several in by_run.get(key, {}).items():
                 per_group.setdefault(group, []).append(float(np.mean(several)))
-        found[cell] = max((2 * half_width(values) for values in per_group.values()), default=0.0)
-    return found
+        result[cell] = max((2 * half_width(values) for values in per_group.values()), default=0.0)
+    return result
 
 
 def _table_of(metric: str) -> str | None:

@@ -134,14 +134,14 @@ class Store:
         """What a function makes of the parts; once more where another program compacted the store
         meanwhile. Raises UserError for a damaged file."""
         while True:
-            found = self._folders()
+            folders = self._folders()
             try:
                 replaced: set[str] = set()
-                for part in found:
+                for part in folders:
                     replaced.update(_replaced_by(part))
-                return read_parts([part for part in found if part.name not in replaced])
+                return read_parts([part for part in folders if part.name not in replaced])
             except UserError:
-                if all(part.is_dir() for part in found):
+                if all(part.is_dir() for part in folders):
                     raise
 
     def write(
@@ -183,7 +183,7 @@ class Store:
             with self._listed(f"{name}.parquet") as partial:
                 write_parquet(rows, partial)
             with self._locked(".listing"):
-                others = [one for one in self.listing() if one.id != name]
+                others = [sweep for sweep in self.listing() if sweep.id != name]
                 newest = listing.Listed(name, title or name)
                 self.write_text(self.folder / listing.FILE, listing.text_of([*others, newest]))
 
@@ -201,8 +201,8 @@ class Store:
 
     def sweep_files(self) -> dict[str, Path]:
         """The files of `sweeps`."""
-        found = sorted((self.folder / "sweeps").glob("[!.]*.parquet"))
-        return {file.stem: file for file in found}
+        files = sorted((self.folder / "sweeps").glob("[!.]*.parquet"))
+        return {file.stem: file for file in files}
 
     def document(self, name: str) -> str | None:
         """The file of a sweep as TOML; None if it is missing. Raises UserError for a damaged
@@ -212,7 +212,10 @@ class Store:
     def write_scenarios(self, name: str, scenarios: Mapping[int, Mapping[str, Any]]) -> None:
         """Adds the scenarios of cells (number -> document) of a sweep without a file."""
         with self._writing():
-            every = {**self.scenarios(name), **{str(cell): one for cell, one in scenarios.items()}}
+            every = {
+                **self.scenarios(name),
+                **{str(cell): scenario for cell, scenario in scenarios.items()},
+            }
             with self._listed(f"{name}.json") as partial:
                 partial.write_text(json.dumps(every) + "\n", encoding="utf-8")
 
@@ -222,10 +225,10 @@ class Store:
         file = self.folder / "sweeps" / f"{name}.json"
         text = _text_of(file)
         try:
-            found = json.loads(text or "{}")
+            document = json.loads(text or "{}")
         except (ValueError, RecursionError) as error:
             raise damaged(file, str(error)) from None
-        return found if isinstance(found, dict) else {}
+        return document if isinstance(document, dict) else {}
 
     def write_fact(self, kind: str, key: str, document: Any) -> None:
         """Stores a small document, such as a model's prediction."""
@@ -246,19 +249,19 @@ class Store:
                     if part.exists():
                         raise
             for file in sorted((self.folder / "sweeps").glob("[!.]*")):
-                found = _damage(file) if file.exists() else None
-                if found is not None:
-                    said.append(self._set_aside(file, found))
-                    if found.file != file:  # the list of its checksums
-                        self._set_aside(found.file, found)
+                damage = _damage(file) if file.exists() else None
+                if damage is not None:
+                    said.append(self._set_aside(file, damage))
+                    if damage.file != file:  # the list of its checksums
+                        self._set_aside(damage.file, damage)
             try:
                 self.listing()
             except UserError:
                 names = self.folder / listing.FILE
                 said.append(self._set_aside(names, checksums.DamagedError(names)))
             for file in sorted(self.folder.glob("predictions/[!.]*.json")):
-                if (found := _damaged_fact(file)) is not None:
-                    said.append(self._set_aside(file, found))
+                if (damage := _damaged_fact(file)) is not None:
+                    said.append(self._set_aside(file, damage))
             for recording in sorted(self.folder.glob("recordings/*/*")):
                 try:
                     verify_recording(recording)
@@ -302,10 +305,10 @@ class Store:
 
     def _keep(self, recordings: Mapping[str, Path]) -> None:
         for key, recording in recordings.items():
-            place = self.recording(key)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(place, ignore_errors=True)
-            recording.rename(place)
+            folder = self.recording(key)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            recording.rename(folder)
 
     def _complete(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """Every table of SCHEMAS and EXTRA, empty where there are no rows."""
@@ -314,10 +317,10 @@ class Store:
 
     def _without_known(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """The tables of SCHEMAS without runs that are stored, and those of EXTRA."""
-        known = self.known_now()
+        stored = self.known_now()
         made = dict(tables)
         for name in SCHEMAS:
-            is_new = [key not in known for key in tables[name]["key"].to_pylist()]
+            is_new = [key not in stored for key in tables[name]["key"].to_pylist()]
             if not all(is_new):
                 made[name] = tables[name].filter(pa.array(is_new, pa.bool_()))
         return made
@@ -364,31 +367,33 @@ class Store:
         """Sets a damaged part aside; only its list of replaced parts, where that is damaged: while
         they are there, runs are in the store twice, and `compact` keeps one."""
         files = sorted(part.iterdir())
-        found = next(filter(None, map(_damage, files)), None)
-        if found is None:
+        damage = next(filter(None, map(_damage, files)), None)
+        if damage is None:
             gone = checksums.listed_names(part / checksums.FILE) - {file.name for file in files}
-            found = next((checksums.DamagedError(part / name, "is missing") for name in gone), None)
-        if found is None:
+            damage = next(
+                (checksums.DamagedError(part / name, "is missing") for name in gone), None
+            )
+        if damage is None:
             try:
                 read_part(part)  # an earlier program's has no list of checksums
             except UserError as error:
                 return [self._set_aside(part, error)] if part.exists() else []
             return []
-        if found.file.name == _REPLACES and not any(
+        if damage.file.name == _REPLACES and not any(
             _damage(file) for file in part.iterdir() if file.name != _REPLACES
         ):
-            sentence = self._set_aside(found.file, found)
+            sentence = self._set_aside(damage.file, damage)
             names = [file.name for file in part.iterdir() if file.name != checksums.FILE]
             checksums.seal(part, names)
             return [sentence]
-        return [self._set_aside(part, found)] if part.exists() else []
+        return [self._set_aside(part, damage)] if part.exists() else []
 
     def _set_aside(self, what: Path, why: Exception) -> str:
-        place = self.folder / "damaged" / f"{what.parent.name}-{what.name}-{os.urandom(3).hex()}"
-        place.parent.mkdir(exist_ok=True)
-        what.rename(place)
+        target = self.folder / "damaged" / f"{what.parent.name}-{what.name}-{os.urandom(3).hex()}"
+        target.parent.mkdir(exist_ok=True)
+        what.rename(target)
         file = getattr(why, "file", what)
-        return f"{file}: damaged: {why}; {place} has it now, and what it held runs again"
+        return f"{file}: damaged: {why}; {target} has it now, and what it held runs again"
 
     def _about(self) -> dict[str, Any]:
         return {"format": FORMAT, "fullpipe_version": fullpipe.__version__}
@@ -431,16 +436,16 @@ class Store:
 
     def _check_writable(self) -> None:
         with self._writing():
-            place = self.workplace()
-            place.mkdir()
-            place.rmdir()
+            folder = self.workplace()
+            folder.mkdir()
+            folder.rmdir()
 
 
 def _rows(name: str, parts: Sequence[Path]) -> pa.Table:
     """The rows of a table of SCHEMAS or EXTRA in these parts."""
     files = [part / f"{name}.parquet" for part in parts]
-    found = [read(file, name) for file in files if name in SCHEMAS or file.exists()]
-    return pa.concat_tables([empty({**SCHEMAS, **EXTRA}[name]), *found])
+    tables = [read(file, name) for file in files if name in SCHEMAS or file.exists()]
+    return pa.concat_tables([empty({**SCHEMAS, **EXTRA}[name]), *tables])
 
 
 @contextlib.contextmanager

@@ -63,8 +63,8 @@ def unique_rows(rows: pa.Table, identity: Sequence[str]) -> pa.Table:
     number = column(np.arange(rows.num_rows), pa.uint64())
     numbered = rows.select(identity).append_column("_row", number)
     first = numbered.group_by(identity, use_threads=False).aggregate([("_row", "min")])
-    found = rows.take(first["_row_min"]).sort_by([(name, "ascending") for name in identity])
-    return found.combine_chunks()
+    unique = rows.take(first["_row_min"]).sort_by([(name, "ascending") for name in identity])
+    return unique.combine_chunks()
 
 
 def verify(file: Path) -> None:

@@ -72,15 +72,15 @@ def flows_with(template: Mapping[str, Any], fields: Mapping[str, Any], axis: str
     """The numbers of the flows whose `[[flow]]` takes its key of that name (of the axis `flow`: its
     name) from an axis, in a scenario that was read."""
     key = "name" if axis == "flow" else axis
-    found: list[int] = []
+    numbers: list[int] = []
     begin = 0
     entries = template.get("flow")
     for entry in entries if isinstance(entries, list) else []:
         end = begin + int(fill(entry.get("count", 1), fields, "flow"))
         if axis in {name.partition(".")[0] for name in holes(entry.get(key))}:
-            found += range(begin, end)
+            numbers += range(begin, end)
         begin = end
-    return found
+    return numbers
 
 
 def _is_absent(flow: Any) -> bool:
@@ -89,8 +89,8 @@ def _is_absent(flow: Any) -> bool:
 
 def _filled(hole: re.Match[str], fields: Mapping[str, Any], source: str) -> Any:
     if hole[1] not in fields:
-        known = ", ".join(fields) or "none, because there is no grid"
-        raise UserError(f"{source}: {hole[0]} is no axis; known are {known}")
+        names = ", ".join(fields) or "none, because there is no grid"
+        raise UserError(f"{source}: {hole[0]} is no axis; known are {names}")
     value = fields[hole[1]]
     if hole[2] is None:
         return value

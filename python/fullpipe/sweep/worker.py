@@ -41,11 +41,11 @@ class Cells:
         left = {run.facts.key: index for index, run in enumerate(runs)}
         while left:
             with leases.some_of(self.store, [*left]) as held:
-                places = [left.pop(key) for key in held]
-                known = store.known_now()
-                todo = [place for place in sorted(places)
-                        if self._is_missing(store, known, runs[place].facts.key)]  # fmt: skip
-                failed = self._done(store, [runs[place] for place in todo])
+                indices = [left.pop(key) for key in held]
+                stored = store.known_now()
+                todo = [index for index in sorted(indices)
+                        if self._is_missing(store, stored, runs[index].facts.key)]  # fmt: skip
+                failed = self._done(store, [runs[index] for index in todo])
             failures += [Failure(todo[index], reason) for index, reason in failed]
         return failures
 
@@ -88,10 +88,10 @@ class Cells:
         if result.failure:
             raise RunError(result.failure)
         if self.keep_recordings:
-            place = store.workplace()
+            folder = store.workplace()
             done = EngineRun(plan, run.document, run.warmup_ns, self.engine, self.options)
-            record_result(done, place, result)
-            kept[run.facts.key] = place
-        problems = "; ".join(str(one) for one in result.health.get("problems", []))
+            record_result(done, folder, result)
+            kept[run.facts.key] = folder
+        problems = "; ".join(str(problem) for problem in result.health.get("problems", []))
         facts = run.facts._replace(problems=problems, interrupted=result.interrupted)
         return facts, result.tables

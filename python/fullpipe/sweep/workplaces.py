@@ -24,36 +24,36 @@ def own(work: Path) -> Path:
     """This process's folder below `work`. Raises OSError if it cannot be made."""
     key = (os.getpid(), work.absolute())
     if key not in _OWN or not _OWN[key][0].is_dir():
-        place = work / f"{os.getpid()}-{os.urandom(6).hex()}"
-        place.mkdir(parents=True)
-        lock = (place / f"{_LOCK}.making").open("wb")
+        folder = work / f"{os.getpid()}-{os.urandom(6).hex()}"
+        folder.mkdir(parents=True)
+        lock = (folder / f"{_LOCK}.making").open("wb")
         fcntl.flock(lock, fcntl.LOCK_EX)
-        Path(lock.name).rename(place / _LOCK)
-        _OWN[key] = place, lock
+        Path(lock.name).rename(folder / _LOCK)
+        _OWN[key] = folder, lock
     return _OWN[key][0]
 
 
 def leave(work: Path) -> None:
     """Removes this process's folder, and `work` if it is empty."""
-    found = _OWN.pop((os.getpid(), work.absolute()), None)
-    if found is not None:
-        shutil.rmtree(found[0], ignore_errors=True)
-        found[1].close()
+    owned = _OWN.pop((os.getpid(), work.absolute()), None)
+    if owned is not None:
+        shutil.rmtree(owned[0], ignore_errors=True)
+        owned[1].close()
     with contextlib.suppress(OSError):
         work.rmdir()
 
 
 def remove_left(work: Path) -> None:
     """Removes the folders of processes that have died, and `work` if it is empty."""
-    for place in work.glob("*-*"):
+    for folder in work.glob("*-*"):
         try:
-            with (place / _LOCK).open("rb") as lock:
+            with (folder / _LOCK).open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
         except FileNotFoundError:
             with contextlib.suppress(OSError):
-                if time.time() - place.stat().st_mtime > _OLD_S:
-                    shutil.rmtree(place, ignore_errors=True)
+                if time.time() - folder.stat().st_mtime > _OLD_S:
+                    shutil.rmtree(folder, ignore_errors=True)
         except OSError:  # its owner lives
             continue
     with contextlib.suppress(OSError):
