@@ -11,9 +11,9 @@ from fullpipe.flent.gridding import Columns, SeriesData, on_grid
 def page_series(loads: Columns, page_id: int, x: Floats, start_s: float, t0: float) -> SeriesData:
     """Times of a page's loads in ms, each at the time when it ended; unfinished loads are left
     out."""
-    mine = (loads["page_id"] == page_id) & ~np.isnan(loads["done_us"])
-    ended = loads["done_us"][mine] / 1e6 + start_s
-    took_ms = (loads["done_us"] - loads["start_us"])[mine] / 1e3
+    of_page = (loads["page_id"] == page_id) & ~np.isnan(loads["done_us"])
+    ended = loads["done_us"][of_page] / 1e6 + start_s
+    took_ms = (loads["done_us"] - loads["start_us"])[of_page] / 1e3
     raw = [
         {"t": t0 + t, "val": value}
         for t, value in zip(ended.tolist(), took_ms.tolist(), strict=True)
@@ -27,10 +27,10 @@ def stream_series(
 ) -> dict[str, SeriesData]:
     """A stream by steps: one-way delay and jitter in ms (means of what was sent in the step), loss
     in datagrams, bit rate in kbit/s; and the delay beyond its least."""
-    mine = datagrams["stream_id"] == stream_id
-    sent = datagrams["t_us"][mine] / 1e6 + start_s
-    delay_ms = datagrams["delay_us"][mine] / 1e3
-    volume = datagrams["bytes"][mine]
+    of_stream = datagrams["stream_id"] == stream_id
+    sent = datagrams["t_us"][of_stream] / 1e6 + start_s
+    delay_ms = datagrams["delay_us"][of_stream] / 1e3
+    volume = datagrams["bytes"][of_stream]
     step = float(x[1] - x[0])
     at = np.minimum(np.ceil(sent / step - 1e-9).astype(int), x.size - 1)
     there = ~np.isnan(delay_ms)
@@ -38,9 +38,9 @@ def stream_series(
     jitter[np.flatnonzero(there)[1:]] = np.abs(np.diff(delay_ms[there]))
 
     def mean(values: Floats) -> Floats:
-        known = ~np.isnan(values)
-        count = np.bincount(at[known], minlength=x.size)
-        total = np.bincount(at[known], values[known], minlength=x.size)
+        measured = ~np.isnan(values)
+        count = np.bincount(at[measured], minlength=x.size)
+        total = np.bincount(at[measured], values[measured], minlength=x.size)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
     alive = np.bincount(at, minlength=x.size) > 0
@@ -56,12 +56,12 @@ def stream_series(
     for i in np.flatnonzero(alive):
         there_now = {key: float(v[i]) for key, (v, _) in grids.items() if not np.isnan(v[i])}
         raw.append({"t": t0 + float(x[i]), **there_now})
-    found = {
+    series = {
         f"{name}::{key}": SeriesData(values, None, {"UNITS": units})
         for key, (values, units) in grids.items()
     }
     least = float(np.nanmin(delay_ms)) if there.any() else 0.0
     induced = grids["delay"][0] - least
-    found[f"{name}::induced_delay"] = SeriesData(induced, [], {"UNITS": "ms"})
-    found[name] = SeriesData(np.full(x.size, np.nan), raw, {"UNITS": "Kbps"})
-    return found
+    series[f"{name}::induced_delay"] = SeriesData(induced, [], {"UNITS": "ms"})
+    series[name] = SeriesData(np.full(x.size, np.nan), raw, {"UNITS": "Kbps"})
+    return series

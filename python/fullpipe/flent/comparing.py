@@ -60,10 +60,10 @@ def sample_groups(
     values: dict[str, list[Floats]] = {}
     short = []
     for file in files:
-        found = interpolated(file, series)
-        if samples is not None and found.size < samples:
-            short.append(f"{file.path.name}: has {found.size} values, fewer than {samples}")
-        values.setdefault(file.label, []).append(found[:samples])
+        grid_values = interpolated(file, series)
+        if samples is not None and grid_values.size < samples:
+            short.append(f"{file.path.name}: has {grid_values.size} values, fewer than {samples}")
+        values.setdefault(file.label, []).append(grid_values[:samples])
     return pseudo_replicates(values), short
 
 
@@ -79,16 +79,16 @@ def both_by_bytes(file: FlentFile) -> list[ByBytes]:
 
     Raises FlentError if it has neither."""
     totals, identities = flow_totals(file), identify(file)
-    found = []
+    comparisons = []
     for direction in ("up", "down"):
         flows = [total for total in totals if total.direction == direction]
         names = [
-            one.name
-            for one, total in zip(identities, totals, strict=True)
+            identity.name
+            for identity, total in zip(identities, totals, strict=True)
             if total.direction == direction
         ]
         if flows:
-            found.append(ByBytes(
+            comparisons.append(ByBytes(
                 group=file.label,
                 file=file.path.name,
                 ran=", ".join(dict.fromkeys(names)),
@@ -98,10 +98,10 @@ def both_by_bytes(file: FlentFile) -> list[ByBytes]:
                 elapsed_s=max(flow.elapsed_s for flow in flows),
                 rate_bps=sum(flow.rate_bps for flow in flows),
             ))  # fmt: skip
-    if not found:
+    if not comparisons:
         has = ", ".join([*map(clean, file.pings), *left_out(file)][:12])
         raise FlentError(f"{file.path}: has no TCP flow; it has {has or 'no measured series'}")
-    return found
+    return comparisons
 
 
 def _mean_ping(file: FlentFile) -> float:

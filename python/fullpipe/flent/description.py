@@ -44,8 +44,8 @@ def describe(
             "hosts": _texts(file.metadata.get("HOSTS")),
             "egress": _egress(file.metadata.get("EGRESS_INFO")),
             "flows": [
-                {**asdict(one), "total_by_netperf": total.certain}
-                for one, total in zip(identities, totals, strict=True)
+                {**asdict(identity), "total_by_netperf": total.certain}
+                for identity, total in zip(identities, totals, strict=True)
             ],
             "queues": {queue: clean(series) for queue, series in queues(file).items()},
             "left_out": left_out(file)[:50],
@@ -78,24 +78,24 @@ def warnings_of(file: FlentFile) -> list[str]:
 def _warnings(
     file: FlentFile, totals: Sequence[FlowTotal], identities: Sequence[Identity]
 ) -> list[str]:
-    found = mislabelled(file, identities)
+    problems = mislabelled(file, identities)
     guessed = [
         clean(total.series)
         for total in totals
         if file.meta_number(total.series, "MEAN_VALUE") is None
     ]
     if guessed:
-        found.append(
+        problems.append(
             f"no netperf total for {len(guessed)} flow(s) (such as {guessed[0]}): "
             "interim results are added up instead"
         )
     failed = file.metadata.get("FAILED_RUNNERS")
     if failed:
         count = number(failed, f"{file.path}: metadata.FAILED_RUNNERS")
-        found.append(f"{count:g} of Flent's tools failed")
+        problems.append(f"{count:g} of Flent's tools failed")
     if file.metadata.get("FAKE_RAW_VALUES"):
-        found.append("no raw values: Flent's interpolated ones stand in for them")
-    return found
+        problems.append("no raw values: Flent's interpolated ones stand in for them")
+    return problems
 
 
 _TEXTS = (
@@ -108,8 +108,9 @@ def _egress(value: Any) -> dict[str, Any]:
     """The sending host's qdiscs, driver and link as Flent saw them."""
     if not isinstance(value, dict):
         return {}
-    found = value.get("qdiscs")
-    names = [q.get("name") for q in found if isinstance(q, dict)] if isinstance(found, list) else []
+    qdiscs = value.get("qdiscs")
+    listed = qdiscs if isinstance(qdiscs, list) else []
+    names = [qdisc.get("name") for qdisc in listed if isinstance(qdisc, dict)]
     return {"qdiscs": _texts(names), **_flat({k: value.get(k) for k in ("iface", "driver")})}
 
 

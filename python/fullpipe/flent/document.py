@@ -59,10 +59,10 @@ class Raw:
                 None if value is None else number(value, f"{self.where}[{index}].{key}")
                 for index, value in enumerate(values)
             ]
-        found = np.array(values, dtype=np.float64)  # None becomes NaN
-        if np.isinf(found).any():
+        numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+        if np.isinf(numbers).any():
             raise FlentError(f"{self.where}.{key}: must be finite numbers")
-        return found
+        return numbers
 
     def with_prefix(self, prefix: str) -> Raw:
         """Only the entries with a key that begins so."""
@@ -114,15 +114,15 @@ class FlentFile:
         if value is None:
             return None
         where = f"{self.path}: metadata.{key}"
-        found = number(value, where)
-        if not 0 <= found <= MAX_SECONDS:
-            raise FlentError(f"{where}: is {found:g}; must be from 0 to {MAX_SECONDS:g} s")
-        return found
+        seconds = number(value, where)
+        if not 0 <= seconds <= MAX_SECONDS:
+            raise FlentError(f"{where}: is {seconds:g}; must be from 0 to {MAX_SECONDS:g} s")
+        return seconds
 
     def series_meta(self, series: str) -> dict[str, Any]:
         """What the metadata says of a series; empty if it says nothing."""
-        found: dict[str, Any] = self.metadata["SERIES_META"].get(series, {})
-        return found
+        meta: dict[str, Any] = self.metadata["SERIES_META"].get(series, {})
+        return meta
 
     def meta_number(self, series: str, key: str) -> float | None:
         """A number of a series' metadata; None if it is absent, null or empty."""
@@ -140,8 +140,8 @@ class FlentFile:
         units of the metadata. Older files lack these; there a flow is named after TCP, or has
         netperf's interim results (`dur`) or end results."""
         names = {*self.raw, *self.results, *self.metadata["SERIES_META"]}
-        found = ((name, self._direction(name)) for name in names if self._is_flow(name))
-        return sorted(found, key=_natural)
+        flows = ((name, self._direction(name)) for name in names if self._is_flow(name))
+        return sorted(flows, key=_natural)
 
     def is_computed(self, name: str) -> bool:
         """Whether Flent made a series from others: a sum, a mean, an index."""
@@ -188,8 +188,8 @@ class FlentFile:
     @cached_property
     def pings(self) -> list[str]:
         """Series that are probes of latency."""
-        found = [name for name in self.raw if _PING.match(name)]
-        return sorted(found, key=lambda name: _natural((name, "")))
+        pings = [name for name in self.raw if _PING.match(name)]
+        return sorted(pings, key=lambda name: _natural((name, "")))
 
     @cached_property
     def qdiscs(self) -> dict[str, str]:
@@ -265,12 +265,12 @@ def number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise FlentError(f"{where}: is {_kind(value)}; must be a number")
     try:
-        found = math.nan if isinstance(value, str) and len(value) > 40 else float(value)
+        parsed = math.nan if isinstance(value, str) and len(value) > 40 else float(value)
     except (ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
+        parsed = math.nan
+    if not math.isfinite(parsed):
         raise FlentError(f"{where}: is {_short(value)}; must be a finite number")
-    return found
+    return parsed
 
 
 def clean(text: str) -> str:
@@ -320,12 +320,12 @@ def _numbers(where: str, values: Any) -> Floats:
         if type(value) not in (float, int) and value is not None:
             raise FlentError(f"{where}[{index}]: is {_kind(value)}; must be a number or null")
     try:
-        found = np.array([math.nan if v is None else v for v in values], dtype=np.float64)
+        column = np.array([math.nan if v is None else v for v in values], dtype=np.float64)
     except OverflowError:
-        found = np.array([math.inf])
-    if np.isinf(found).any():
+        column = np.array([math.inf])
+    if np.isinf(column).any():
         raise FlentError(f"{where}: holds a number too large to be one")
-    return found
+    return column
 
 
 def _raw(path: Path, name: str, entries: Any) -> Raw:

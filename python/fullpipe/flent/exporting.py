@@ -39,7 +39,7 @@ def export_flent(
     was given. Raises UserError if it fits no test or `out` exists or cannot be written."""
     if out.exists():
         raise UserError(f"{out}: exists already; name another file with --out")
-    document, found = flent_document(recording, test, title)
+    document, shape_used = flent_document(recording, test, title)
     document["metadata"]["DATA_FILENAME"] = out.name
     text = json.dumps(document, sort_keys=True, indent=1, allow_nan=False)
     partial = out.with_name(f".{out.name}.{os.getpid()}.{secrets.token_hex(4)}.partial")
@@ -54,7 +54,7 @@ def export_flent(
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-    return found
+    return shape_used
 
 
 def flent_document(
@@ -73,29 +73,29 @@ def flent_document(
     named = dict(zip(map(str, flows["flow"]), ends, strict=True))
     plan = recording.metadata.get("plan", {})
     pages, streams = (
-        [str(one["name"]) for one in plan.get(key, [])] for key in ("pages", "datagrams")
+        [str(entry["name"]) for entry in plan.get(key, [])] for key in ("pages", "datagrams")
     )
-    found = (of_test and shape_of(of_test, named, probes, pages, streams)) or shape(
+    layout = (of_test and shape_of(of_test, named, probes, pages, streams)) or shape(
         test or (origin if origin in TESTS else None), ends, probes
     )
-    clock = _Clock(recording, tables, of_test if of_test and found.test == of_test.name else None)
+    clock = _Clock(recording, tables, of_test if of_test and layout.test == of_test.name else None)
     data: dict[str, SeriesData] = {}
-    for index, name in enumerate(found.flows):
+    for index, name in enumerate(layout.flows):
         data |= flow_series(name, index, tables, clock.x, clock.start_s, clock.t0)
-    for name, probe in zip(found.pings, probes, strict=True):
+    for name, probe in zip(layout.pings, probes, strict=True):
         data[name] = ping_series(tables["ping_samples"], probe, clock.x, clock.start_s, clock.t0)
-    for index, name in enumerate(found.pages):
+    for index, name in enumerate(layout.pages):
         loads = _columns(recording, "page_loads")
         data[name] = page_series(loads, index, clock.x, clock.start_s, clock.t0)
-    for index, name in enumerate(found.streams):
+    for index, name in enumerate(layout.streams):
         sent = _columns(recording, "datagrams")
         data |= stream_series(name, sent, index, clock.x, clock.start_s, clock.t0)
     queues = queue_series(tables["queue_samples"], clock.x, clock.start_s, clock.t0)
     data |= queues
-    for name, (how, of) in found.computed.items():
+    for name, (how, of) in layout.computed.items():
         parts = [data[part] for part in of]
         data[name] = _computed(how, parts)
-    metadata = _metadata(recording, found, clock, title)
+    metadata = _metadata(recording, layout, clock, title)
     if queues:
         hosts = dict.fromkeys(name.split("::")[0].removeprefix("qdisc_stats_") for name in queues)
         metadata["TEST_PARAMETERS"] |= {
@@ -111,7 +111,7 @@ def flent_document(
             name: _listed(series.grid) for name, series in data.items() if series.grid is not None
         },
         "raw_values": {name: series.raw for name, series in data.items() if series.raw is not None},
-    }, found
+    }, layout
 
 
 class _Clock:
@@ -157,22 +157,22 @@ def _template(recording: Recording, test: str | None) -> Template | None:
 
 
 def _metadata(
-    recording: Recording, found: Shape, clock: _Clock, title: str | None
+    recording: Recording, layout: Shape, clock: _Clock, title: str | None
 ) -> dict[str, Any]:
     engine = str(recording.metadata.get("engine"))
     name = recording.metadata.get("plan", {}).get("name")
     return {
-        "NAME": found.test,
+        "NAME": layout.test,
         "TITLE": str(title or name or recording.path.name),
         "TIME": clock.iso,
         "T0": clock.iso,
         "LOCAL_HOST": "fullpipe",
-        "HOST": found.hosts[0],
-        "HOSTS": list(found.hosts),
+        "HOST": layout.hosts[0],
+        "HOSTS": list(layout.hosts),
         "LENGTH": _whole(clock.length_s),
         "TOTAL_LENGTH": _whole(clock.total_s),
         "STEP_SIZE": clock.step_s,
-        "TEST_PARAMETERS": dict(found.parameters),
+        "TEST_PARAMETERS": dict(layout.parameters),
         "FLENT_VERSION": f"fullpipe {fullpipe.__version__}",
         "IP_VERSION": 4,
         "NOTE": f"exported from a recording of engine {engine}",
@@ -202,13 +202,13 @@ def _computed(how: str, parts: list[SeriesData]) -> SeriesData:
 
 def _combined(how: str, values: Floats) -> Floats:
     there = ~np.isnan(values)
-    count, known = there.sum(axis=0), np.where(there, values, 0.0)
-    total = known.sum(axis=0)
+    count, measured = there.sum(axis=0), np.where(there, values, 0.0)
+    total = measured.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         if how == "average":
             combined = total / count
         elif how == "fairness":
-            combined = total**2 / (count * (known**2).sum(axis=0))
+            combined = total**2 / (count * (measured**2).sum(axis=0))
         else:
             combined = total
     return np.where(count > 0, combined, np.nan)

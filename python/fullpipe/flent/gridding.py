@@ -93,26 +93,26 @@ def flow_series(
     algorithm = _of_flow(tables["cc_samples"], row["flow_id"])
     gauges |= _gauges(algorithm, _CC_GAUGES) if not np.isnan(algorithm["bw_bps"]).all() else {}
     raw += _statistics(gauges, step, t0 + start_s)
-    found = {
+    series = {
         f"{name}::{key}": SeriesData(on_grid(x, t + start_s, v), None, {"UNITS": _unit(key)})
         for key, (t, v) in gauges.items()
     }
-    found[name] = SeriesData(
+    series[name] = SeriesData(
         np.where(alive, rate, np.nan), sorted(raw, key=lambda entry: entry["t"]), meta
     )
-    return found
+    return series
 
 
 def ping_series(pings: Columns, probe: str, x: Floats, start_s: float, t0: float) -> SeriesData:
     """A probe's round-trip times in ms. Raw values have the time of the answer, as fping's do;
     requests without an answer are left out."""
-    mine = (pings["probe"] == probe) & ~np.isnan(pings["rtt_us"])
-    sent, rtt_ms = pings["t_us"][mine] / 1e6 + start_s, pings["rtt_us"][mine] / 1e3
+    of_probe = (pings["probe"] == probe) & ~np.isnan(pings["rtt_us"])
+    sent, rtt_ms = pings["t_us"][of_probe] / 1e6 + start_s, pings["rtt_us"][of_probe] / 1e3
     answered = sent + rtt_ms / 1e3
     raw = [
         {"t": t0 + t, "seq": float(seq), "val": value}
         for t, seq, value in zip(
-            answered.tolist(), pings["seq"][mine].tolist(), rtt_ms.tolist(), strict=True
+            answered.tolist(), pings["seq"][of_probe].tolist(), rtt_ms.tolist(), strict=True
         )
     ]
     raw.sort(key=lambda entry: entry["t"])
@@ -123,34 +123,34 @@ def ping_series(pings: Columns, probe: str, x: Floats, start_s: float, t0: float
 def queue_series(queues: Columns, x: Floats, start_s: float, t0: float) -> dict[str, SeriesData]:
     """Statistics of each queue: the forward one as the local host's qdisc. Drops and marks are
     those since the entry before; bytes and packets sent are totals."""
-    found: dict[str, SeriesData] = {}
+    series: dict[str, SeriesData] = {}
     step = float(x[1] - x[0])
     for queue in dict.fromkeys(queues["queue"]):
-        mine = {key: values[queues["queue"] == queue] for key, values in queues.items()}
-        kept = _thinned(mine["t_us"] / 1e6, step)
-        mine = {key: values[kept] for key, values in mine.items()}
-        values = {key: mine[column] for key, column in _QUEUE_GAUGES.items()}
+        of_queue = {key: values[queues["queue"] == queue] for key, values in queues.items()}
+        kept = _thinned(of_queue["t_us"] / 1e6, step)
+        of_queue = {key: values[kept] for key, values in of_queue.items()}
+        values = {key: of_queue[column] for key, column in _QUEUE_GAUGES.items()}
         for key, column in _QUEUE_EVENTS.items():
-            values[key] = np.diff(mine[column], prepend=mine[column][:1])
+            values[key] = np.diff(of_queue[column], prepend=of_queue[column][:1])
         values = {key: each for key, each in values.items() if not np.isnan(each).all()}
-        seconds = mine["t_us"] / 1e6 + start_s
+        seconds = of_queue["t_us"] / 1e6 + start_s
         name = f"qdisc_stats_{'localhost' if queue == 'forward' else queue}"
         rows = zip(*(each.tolist() for each in values.values()), strict=True)
         raw = [
             {"t": t0 + t, **{k: v for k, v in zip(values, row, strict=True) if v == v}}
             for t, row in zip(seconds.tolist(), rows, strict=False)
         ]
-        found[name] = SeriesData(None, raw, {"UNITS": "misc"})
+        series[name] = SeriesData(None, raw, {"UNITS": "misc"})
         for key, each in values.items():
-            found[f"{name}::{key}"] = SeriesData(on_grid(x, seconds, each), None, {})
-    return found
+            series[f"{name}::{key}"] = SeriesData(on_grid(x, seconds, each), None, {})
+    return series
 
 
 def on_grid(x: Floats, t: Floats, values: Floats) -> Floats:
     """Samples at times `t`, which rise, on the grid `x`: interpolated linearly, NaN before the
     first, after the last, and where the next sample is more than five steps away."""
-    known = ~np.isnan(values)
-    t, values = t[known], values[known]
+    measured = ~np.isnan(values)
+    t, values = t[measured], values[measured]
     if not t.size:
         return np.full(x.size, np.nan)
     tolerance = 1e-9
@@ -164,9 +164,9 @@ def on_grid(x: Floats, t: Floats, values: Floats) -> Floats:
 def _counter(samples: Columns, begin: float) -> tuple[Floats, Floats]:
     """Times and payload bytes since the flow's start, which counts 0; times rise."""
     counted = samples["bytes_delivered"]
-    known = ~np.isnan(counted) & (samples["t_us"] / 1e6 > begin)
-    at, first = np.unique(samples["t_us"][known] / 1e6, return_index=True)
-    volumes = np.maximum.accumulate(counted[known][first]) if at.size else np.empty(0)
+    measured = ~np.isnan(counted) & (samples["t_us"] / 1e6 > begin)
+    at, first = np.unique(samples["t_us"][measured] / 1e6, return_index=True)
+    volumes = np.maximum.accumulate(counted[measured][first]) if at.size else np.empty(0)
     return np.concatenate(([begin], at)), np.concatenate(([0.0], volumes))
 
 
@@ -192,12 +192,12 @@ def _thinned(at: Floats, step: float) -> npt.NDArray[np.bool_]:
 def _gauges(
     samples: Columns, which: dict[str, tuple[str, float]]
 ) -> dict[str, tuple[Floats, Floats]]:
-    found = {}
+    series = {}
     for key, (column, unit) in which.items():
-        known = ~np.isnan(samples[column])
-        if known.any():
-            found[key] = (samples["t_us"][known] / 1e6, samples[column][known] / unit)
-    return found
+        measured = ~np.isnan(samples[column])
+        if measured.any():
+            series[key] = (samples["t_us"][measured] / 1e6, samples[column][measured] / unit)
+    return series
 
 
 def _statistics(
@@ -213,8 +213,8 @@ def _statistics(
 
 
 def _of_flow(samples: Columns, flow_id: float) -> Columns:
-    mine = samples["flow_id"] == flow_id
-    return {key: values[mine] for key, values in samples.items()}
+    of_flow = samples["flow_id"] == flow_id
+    return {key: values[of_flow] for key, values in samples.items()}
 
 
 def _mbps(volume: float, seconds: float) -> float:

@@ -59,20 +59,20 @@ class Identity:
 
 def identify(file: FlentFile) -> list[Identity]:
     """What ran in each flow of `file.flows`, in that order."""
-    found = []
+    identities = []
     for series, _ in file.flows:
         value = file.series_meta(series).get("CONG_CONTROL")
         raw = file.raw.get(series)
         pacing = _gains(raw.column("tcp_bbr_pacing_gain")) if raw else ()
         cwnd = _gains(raw.column("tcp_bbr_cwnd_gain")) if raw else ()
-        found.append(
+        identities.append(
             Identity(
                 clean(series),
                 clean(value) if isinstance(value, str) else "",
                 _by_gains(pacing, cwnd),
             )
         )
-    return found
+    return identities
 
 
 def mislabelled(file: FlentFile, identities: Iterable[Identity]) -> list[str]:
@@ -86,12 +86,13 @@ def mislabelled(file: FlentFile, identities: Iterable[Identity]) -> list[str]:
         ("the file name", file.path.name),
     ):
         claims = _claims(text)
-        odd = [one for one in identities if claims and not _fits(one, claims)]
-        idle = [c for c in claims if not any(_fits(one, [c]) for one in identities)]
+        odd = [identity for identity in identities if claims and not _fits(identity, claims)]
+        idle = [c for c in claims if not any(_fits(identity, [c]) for identity in identities)]
         if odd:
             ran = ", ".join(
-                f"{_described(one)} in {count} of {len(identities)} flows (such as {one.series})"
-                for one, count in _counted(odd)
+                f"{_described(example)} in {count} of {len(identities)} flows "
+                f"(such as {example.series})"
+                for example, count in _counted(odd)
             )
             warnings.setdefault(f"{' and '.join(claims)}, but {ran}", source)
         elif idle and identities:
@@ -103,18 +104,18 @@ def _claims(text: str) -> list[str]:
     return list(dict.fromkeys(m.lastgroup for m in _CLAIM.finditer(text) if m.lastgroup))
 
 
-def _fits(one: Identity, claims: Iterable[str]) -> bool:
-    return any(_agrees(one, claim) for claim in claims)
+def _fits(identity: Identity, claims: Iterable[str]) -> bool:
+    return any(_agrees(identity, claim) for claim in claims)
 
 
-def _agrees(one: Identity, claim: str) -> bool:
-    if not one.cong_control and one.by_gains is None:
+def _agrees(identity: Identity, claim: str) -> bool:
+    if not identity.cong_control and identity.by_gains is None:
         return True  # unknown, so no contradiction
-    if one.by_gains is not None:
-        return claim == "bbr" or claim in one.by_gains.split(" or ")
+    if identity.by_gains is not None:
+        return claim == "bbr" or claim in identity.by_gains.split(" or ")
     if claim.startswith("bbr"):
-        return one.cong_control.startswith("bbr")
-    return one.cong_control == claim
+        return identity.cong_control.startswith("bbr")
+    return identity.cong_control == claim
 
 
 def _by_gains(pacing: tuple[float, ...], cwnd: tuple[float, ...]) -> str | None:
@@ -129,20 +130,20 @@ def _by_gains(pacing: tuple[float, ...], cwnd: tuple[float, ...]) -> str | None:
 
 def _gains(values: Floats) -> tuple[float, ...]:
     """The distinct gains; kernels set a handful, so more than 20 are damage and cut."""
-    known = values[~np.isnan(values) & (values >= 0) & (values < 1000)]
-    return tuple(float(gain) for gain in np.unique(known)[:20])
+    gains = values[~np.isnan(values) & (values >= 0) & (values < 1000)]
+    return tuple(float(gain) for gain in np.unique(gains)[:20])
 
 
-def _described(one: Identity) -> str:
-    name = one.cong_control or "an unnamed algorithm"
-    if one.by_gains is None or one.by_gains == one.cong_control:
+def _described(identity: Identity) -> str:
+    name = identity.cong_control or "an unnamed algorithm"
+    if identity.by_gains is None or identity.by_gains == identity.cong_control:
         return f"{name} ran"
-    return f"{name} ran with the gains of {one.by_gains}"
+    return f"{name} ran with the gains of {identity.by_gains}"
 
 
 def _counted(odd: Iterable[Identity]) -> list[tuple[Identity, int]]:
     """Flows that ran the same, one of them and how many."""
     same: dict[tuple[str, str | None], list[Identity]] = {}
-    for one in odd:
-        same.setdefault((one.cong_control, one.by_gains), []).append(one)
+    for identity in odd:
+        same.setdefault((identity.cong_control, identity.by_gains), []).append(identity)
     return [(group[0], len(group)) for group in same.values()]

@@ -50,12 +50,12 @@ def _flows(
     file: FlentFile, totals: Sequence[FlowTotal], identities: Sequence[Identity]
 ) -> pa.Table:
     rows = []
-    for index, (total, one) in enumerate(zip(totals, identities, strict=True)):
+    for index, (total, identity) in enumerate(zip(totals, identities, strict=True)):
         mss = file.meta_number(total.series, "TCP_MSS")
         rows.append({
             "flow_id": index,
             "flow": clean(total.series),
-            "cc": _cc(file, one),
+            "cc": _cc(file, identity),
             "direction": total.direction,
             "start_us": round(total.start_s * 1e6),
             "completion_us": round((total.start_s + total.elapsed_s) * 1e6),
@@ -66,12 +66,12 @@ def _flows(
     return table_of("flows", {key: [row[key] for row in rows] for key in rows[0]} if rows else {})
 
 
-def _cc(file: FlentFile, one: Identity) -> str:
+def _cc(file: FlentFile, identity: Identity) -> str:
     """A name of the kernel's; fullpipe's own files say it as it was."""
-    own = file.series_meta(one.series).get("FULLPIPE_CC")
+    own = file.series_meta(identity.series).get("FULLPIPE_CC")
     if isinstance(own, str) and own:
         return clean(own)
-    return f"kernel:{one.cong_control}" if one.cong_control else "unknown"
+    return f"kernel:{identity.cong_control}" if identity.cong_control else "unknown"
 
 
 def _retransmitted(file: FlentFile, total: FlowTotal) -> int | None:
@@ -157,9 +157,9 @@ def _ping_samples(file: FlentFile) -> pa.Table:
             if lost > _MAX_LOST:
                 raise FlentError(f"{raw.where}.seq: {lost:.0f} numbers are missing")
             every = np.arange(seq[0], seq[-1] + 1)
-            known = np.full(every.size, np.nan)
-            known[(seq - seq[0]).astype(int)] = rtt_us
-            sent_us, rtt_us, seq = np.interp(every, seq, sent_us), known, every
+            rtt_of_seq = np.full(every.size, np.nan)
+            rtt_of_seq[(seq - seq[0]).astype(int)] = rtt_us
+            sent_us, rtt_us, seq = np.interp(every, seq, sent_us), rtt_of_seq, every
         else:
             seq = np.arange(float(sent_us.size))
         parts.append({

@@ -60,11 +60,11 @@ class Iperf3:
 
     def total_bytes(self, socket: int) -> int:
         """What arrived, or where the file does not say it what was sent."""
-        for one in (self.document.get("end") or {}).get("streams", []):
+        for stream in (self.document.get("end") or {}).get("streams", []):
             for end in ("receiver", "sender"):
-                found = one.get(end) or {}
-                if found.get("socket") == socket and found.get("bytes"):
-                    return int(found["bytes"])
+                totals = stream.get(end) or {}
+                if totals.get("socket") == socket and totals.get("bytes"):
+                    return int(totals["bytes"])
         return int(sum(piece["bytes"] for piece in self.streams[socket]))
 
 
@@ -110,7 +110,7 @@ def _streams(document: Mapping[str, Any]) -> dict[int, list[Mapping[str, Any]]]:
             if not piece.get("omitted"):
                 streams.setdefault(int(piece["socket"]), []).append(piece)
             checked = [float(piece[key]) for key in ("start", "end", "bytes")]
-            if not all(0 <= one < 2**53 for one in checked) or checked[1] < checked[0]:
+            if not all(0 <= value < 2**53 for value in checked) or checked[1] < checked[0]:
                 raise ValueError(f"intervals: {checked}")
     if not streams or len(streams) > _MOST_STREAMS:
         raise ValueError(f"intervals: {len(streams)} streams")
@@ -218,12 +218,12 @@ def described(file: Iperf3) -> str:
     """What a file carried, in a line."""
     parts = []
     for direction in ("up", "down"):
-        sockets = [one for one in file.streams if file.direction(one) == direction]
+        sockets = [socket for socket in file.streams if file.direction(socket) == direction]
         if not sockets:
             continue
-        pieces = [piece for one in sockets for piece in file.streams[one]]
+        pieces = [piece for socket in sockets for piece in file.streams[socket]]
         span_s = max(p["end"] for p in pieces) - min(p["start"] for p in pieces)
-        total = sum(file.total_bytes(one) for one in sockets)
+        total = sum(file.total_bytes(socket) for socket in sockets)
         if span_s <= 0:
             raise UserError(f"{file.path}: its intervals take no time")
         parts.append(f"{len(sockets)} {direction} {total * 8 / span_s / 1e6:.2f} Mbit/s")

@@ -81,12 +81,12 @@ def interpolated(file: FlentFile, series: str) -> Floats:
     sum of uploads, else the single upload, else the same of downloads), or `ping`.
 
     Raises FlentError if the file has no such series."""
-    known = file.results
+    results = file.results
     for name in _candidates(series):
-        if name in known:
-            values = known[name]
+        if name in results:
+            values = results[name]
             return np.asarray(values[~np.isnan(values)])
-    some = ", ".join(sorted(clean(name) for name in known if "::" not in name)[:8])
+    some = ", ".join(sorted(clean(name) for name in results if "::" not in name)[:8])
     raise FlentError(f"{file.path}: has no series {series!r}; it has {some or 'none'}")
 
 
@@ -94,8 +94,8 @@ def ping_rtts_ms(file: FlentFile) -> Floats:
     """Raw round-trip times: of the ICMP probe, or of all probes where it goes by no such name;
     empty if there is none."""
     names = [n for n in _candidates("ping") if n in file.pings] or file.pings
-    found = [file.raw[name].with_key("val").column("val") for name in names]
-    return np.concatenate(found) if found else np.empty(0)
+    columns = [file.raw[name].with_key("val").column("val") for name in names]
+    return np.concatenate(columns) if columns else np.empty(0)
 
 
 def file_step(file: FlentFile) -> float:

@@ -152,15 +152,15 @@ def _by_direction(test: str, flows: Sequence[End], labels: Sequence[str]) -> tup
 def _both_directions(
     names: Sequence[str], fairness: bool
 ) -> dict[str, tuple[str, tuple[str, ...]]]:
-    found = {}
+    computed = {}
     for word in _WORD.values():
         there = tuple(name for name in names if name.startswith(f"TCP {word} "))
         if there:
-            found[f"TCP {word} sum"] = ("sum", there)
-            found[f"TCP {word} avg"] = ("average", there)
+            computed[f"TCP {word} sum"] = ("sum", there)
+            computed[f"TCP {word} avg"] = ("average", there)
             if fairness:
-                found[f"TCP {word} fairness"] = ("fairness", there)
-    return found
+                computed[f"TCP {word} fairness"] = ("fairness", there)
+    return computed
 
 
 def _named(slots: Sequence[str], probes: Sequence[str]) -> tuple[str, ...]:

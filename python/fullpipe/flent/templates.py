@@ -122,13 +122,13 @@ def shape_of(
 ) -> Shape | None:
     """The shape of a run of the test with these flows, probes, pages and streams of datagrams, by
     name, in their order; None if they are not those of the test."""
-    known = {kind: _series_by_name(test, kind) for kind in _KINDS}
+    by_kind = {kind: _series_by_name(test, kind) for kind in _KINDS}
     hosts = _hosts(test, flows)
-    series = [_series_of(known["flow"], name, end, hosts) for name, end in flows.items()]
-    pings = [known["probe"].get(name, {}).get("series") for name in probes]
+    series = [_series_of(by_kind["flow"], name, end, hosts) for name, end in flows.items()]
+    pings = [by_kind["probe"].get(name, {}).get("series") for name in probes]
     others = {
-        kind: [known[kind].get(name, {}).get("series") for name in found]
-        for kind, found in (("page", pages), ("udp", streams))
+        kind: [by_kind[kind].get(name, {}).get("series") for name in names]
+        for kind, names in (("page", pages), ("udp", streams))
     }
     if None in series or None in pings or None in others["page"] or None in others["udp"]:
         return None
@@ -182,12 +182,12 @@ def _series_by_name(test: Template, kind: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _series_of(
-    known: Mapping[str, Mapping[str, Any]], name: str, end: End, hosts: Mapping[int, str]
+    by_name: Mapping[str, Mapping[str, Any]], name: str, end: End, hosts: Mapping[int, str]
 ) -> str | None:
     base, _, number = name.rpartition(".")
-    item = known.get(name)
+    item = by_name.get(name)
     if item is None and number.isdecimal():
-        item = known.get(base)
+        item = by_name.get(base)
     elif item is not None:
         number = "1"
     if item is None or item.get("direction", "up") != end.direction:
@@ -200,13 +200,13 @@ def _series_of(
 
 def _hosts(test: Template, flows: Mapping[str, End]) -> dict[int, str]:
     """Names of the hosts that the test's streams go to, by number."""
-    found = {}
+    hosts = {}
     for name, item in _series_by_name(test, "flow").items():
         end = flows.get(name)
         if "host" in item and end is not None:
             rtt = "" if end.base_rtt_us is None else f"-{end.base_rtt_us / 1000:g}ms"
-            found[int(item["host"])] = f"host{item['host']}{rtt}"
-    return found
+            hosts[int(item["host"])] = f"host{item['host']}{rtt}"
+    return hosts
 
 
 def _rtt_of(test: Template, host: int, rtts: Sequence[str]) -> str:

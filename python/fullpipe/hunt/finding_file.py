@@ -15,20 +15,23 @@ from fullpipe.hunt.rates import text_of, words_of
 from fullpipe.hunt.space import TRACE, Worst, document
 
 
-def write_finding(out: Path, stem: str, cc: str, worst: Worst, found: Finding, words: str) -> Path:
+def write_finding(
+    out: Path, stem: str, cc: str, worst: Worst, finding: Finding, words: str
+) -> Path:
     """Writes STEM.toml, and STEM.trace where the rate is not constant, into a folder; `words` begin
     the scenario. Raises UserError if that is not possible."""
     path, trace = out / f"{stem}.toml", None
     comment = [words]
-    if found.path[TRACE.name] != TRACE.off:
+    if finding.path[TRACE.name] != TRACE.off:
         trace = out / f"{stem}.trace"
-        comment.append(f"The rate is what `{shlex.join(words_of(found.path, trace.name))}` writes.")
+        command = shlex.join(words_of(finding.path, trace.name))
+        comment.append(f"The rate is what `{command}` writes.")
     name = None if trace is None else trace.name
-    toml = tomli_w.dumps(document(_seen_from(out, cc), worst, found.path, name))
+    toml = tomli_w.dumps(document(_seen_from(out, cc), worst, finding.path, name))
     try:
         out.mkdir(parents=True, exist_ok=True)
         if trace is not None:
-            trace.write_text(text_of(found.path), encoding="ascii")
+            trace.write_text(text_of(finding.path), encoding="ascii")
         lines = "".join(f"# {line}\n" for line in comment)
         path.write_text(lines + toml, encoding="utf-8")
     except OSError as error:

@@ -113,10 +113,10 @@ class Hunt:
         def costs(shares: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
             nonlocal best
             paths = [self._path(knobs, column) for column in np.atleast_2d(shares.T)]
-            found = [badness(self.worst, value) for value in self._measured(paths)]
-            for bad, path in zip(found, paths, strict=True):
-                best = max(best, (bad, path), key=lambda one: one[0])
-            return np.array([-bad for bad in found])
+            badnesses = [badness(self.worst, value) for value in self._measured(paths)]
+            for bad, path in zip(badnesses, paths, strict=True):
+                best = max(best, (bad, path), key=lambda scored: scored[0])
+            return np.array([-bad for bad in badnesses])
 
         differential_evolution(
             costs, [(0.0, 1.0)] * len(knobs), popsize=_POPULATION, init="latinhypercube",
@@ -128,14 +128,14 @@ class Hunt:
 
     def _path(self, knobs: Sequence[Knob], shares: Sequence[float]) -> dict[str, float]:
         path = {knob.name: knob.usual for knob in KNOBS[self.worst]}
-        found = zip(knobs, shares, strict=True)
-        return plain(path | {knob.name: knob.at(float(share)) for knob, share in found})
+        drawn = zip(knobs, shares, strict=True)
+        return plain(path | {knob.name: knob.at(float(share)) for knob, share in drawn})
 
     def _finding(
         self, path: dict[str, float], knobs: Sequence[Knob], others: Sequence[str]
     ) -> Finding:
-        found = self._measure(path)
-        simple = self._simplified(path, knobs, badness(self.worst, found))
+        values = self._measure(path)
+        simple = self._simplified(path, knobs, badness(self.worst, values))
         needs = tuple(k.name for k in knobs if k.off is not None and simple[k.name] != k.off)
         parts = [name for knob in knobs if knob.name in needs for name in knob.parts]
         profile = {
@@ -146,7 +146,7 @@ class Hunt:
         if not needs:
             profile[BUFFER.name] = self._profile(simple, BUFFER)
         beside = {name: self._measured([simple], name)[0] for name in others if name != self.cc}
-        return Finding(simple, self._measure(simple), found, needs, profile, beside)
+        return Finding(simple, self._measure(simple), values, needs, profile, beside)
 
     def _simplified(
         self, path: dict[str, float], knobs: Sequence[Knob], bad: float
@@ -171,13 +171,13 @@ class Hunt:
         """The path with the first of these values with which it is about as bad."""
         variants = [plain(path | {knob.name: value}) for value in choices]
         enough = [bad * (_WITHOUT if value == knob.off else _STILL) for value in choices]
-        found = zip(variants, self._measured(variants), enough, strict=True)
-        return next((v for v, value, least in found if badness(self.worst, value) >= least), None)
+        pairs = zip(variants, self._measured(variants), enough, strict=True)
+        return next((v for v, value, least in pairs if badness(self.worst, value) >= least), None)
 
     def _profile(self, path: Path, knob: Knob) -> dict[float, float]:
         values = ([] if knob.off is None else [knob.off]) + list(knob.nice)
-        found = self._measured([plain({**path, knob.name: value}) for value in values])
-        return dict(zip(values, found, strict=True))
+        measured = self._measured([plain({**path, knob.name: value}) for value in values])
+        return dict(zip(values, measured, strict=True))
 
     def _measure(self, path: Path) -> float:
         return self._measured([path])[0]

@@ -103,8 +103,8 @@ def plain(path: Path) -> dict[str, float]:
 
 def matters(knob: Knob, path: Path) -> bool:
     """Whether a part of an ingredient has an effect on this path."""
-    one, other = ({**path, knob.name: value} for value in knob.nice[:2])
-    return plain(one) != plain(other)
+    first, second = ({**path, knob.name: value} for value in knob.nice[:2])
+    return plain(first) != plain(second)
 
 
 def described(path: Path) -> dict[str, float | str]:
@@ -172,7 +172,7 @@ def _flows(cc: str, worst: Worst, path: Path) -> list[dict[str, Any]]:
         return {"jitter": f"{path[name]:g}ms", "jitter_shape": "slotted"} if path[name] else {}
 
     if worst == "starvation":
-        one = {"cc": cc, "name": "one", **jitter(ONE_JITTER.name)}
+        first = {"cc": cc, "name": "one", **jitter(ONE_JITTER.name)}
         long_rtt = f"{path['rtt_ms'] * path['rtt_ratio']:g}ms"
-        return [one, {"cc": cc, "name": "other", "rtt": long_rtt}]
+        return [first, {"cc": cc, "name": "other", "rtt": long_rtt}]
     return [{"cc": cc, **jitter(JITTER.name)}]

@@ -59,23 +59,23 @@ def run_trials(documents: Sequence[Mapping[str, Any]], jobs: int | None) -> list
         scenario = make_scenario(document, f"trial {index}")
         run = run_of(scenario, scenario.seed, "sim")
         items.append(Item((index, run), run.cost_s))
-    found: list[Tables | None] = [None] * len(items)
+    tables: list[Tables | None] = [None] * len(items)
 
     def work(payloads: Sequence[tuple[int, Run]]) -> list[Failure]:
         failures: list[Failure] = []
-        for place, (index, run) in enumerate(payloads):
+        for position, (index, run) in enumerate(payloads):
             rows = Rows()
             try:
                 _measure(run, rows)
             except (RunError, UserError) as error:
-                failures.append(Failure(place, str(error)))
+                failures.append(Failure(position, str(error)))
             else:
-                found[index] = rows.take()
+                tables[index] = rows.take()
         return failures
 
     if run_all(items, work, Threads(jobs)).interrupted:
         raise KeyboardInterrupt
-    return found
+    return tables
 
 
 def _measure(run: Run, rows: Rows) -> None:

@@ -131,8 +131,8 @@ def read_search(document: Mapping[str, Any], source: str, folder: Path = Path())
     check_version(document, source)
     unknown = sorted(set(document) - _SECTIONS)
     if unknown:
-        known = ", ".join(sorted(_SECTIONS))
-        raise UserError(f"{source}: {unknown[0]}: unknown; a search has {known}")
+        sections = ", ".join(sorted(_SECTIONS))
+        raise UserError(f"{source}: {unknown[0]}: unknown; a search has {sections}")
     options = _read(Options, document.get("tune", {}), source, "tune")
     options = options.model_copy(
         update={
@@ -193,12 +193,12 @@ def _seen_from(cc: str, folder: Path) -> str:
 def _parameters(given: Any, base: CcSet, source: str) -> tuple[Parameter, ...]:
     if not isinstance(given, Mapping) or not 1 <= len(given) <= MAX_PARAMETERS:
         raise UserError(f"{source}: parameters: 1 to {MAX_PARAMETERS} constants are needed")
-    known = {param.name: param for param in base.params}
-    found = []
+    constants = {param.name: param for param in base.params}
+    parameters = []
     for name, value in given.items():
         where = f"parameters.{name}"
-        if name not in known:
-            names = ", ".join(known)
+        if name not in constants:
+            names = ", ".join(constants)
             raise UserError(f"{source}: {where}: {base.name} has no such constant; it has {names}")
         written: Range = _read(Range, value, source, where)
         if not written.low < written.high:
@@ -208,22 +208,24 @@ def _parameters(given: Any, base: CcSet, source: str) -> tuple[Parameter, ...]:
         ends = [written.low, written.high, *([] if written.off is None else [written.off])]
         for end in ends:
             try:
-                known[name].stored(end)
+                constants[name].stored(end)
             except UserError as error:
                 raise UserError(f"{source}: {where}: {error}") from None
         logarithmic = written.scale == "log"
-        found.append(Parameter(known[name], written.low, written.high, logarithmic, written.off))
-    return tuple(found)
+        parameters.append(
+            Parameter(constants[name], written.low, written.high, logarithmic, written.off)
+        )
+    return tuple(parameters)
 
 
 def _rows(given: Any, source: str) -> tuple[Row, ...]:
     if not isinstance(given, list) or not given:
         raise UserError(f"{source}: row: is missing; a search needs at least one [[row]]")
     shipped = {item.id: item for item in items()}
-    found: list[Row] = []
-    for index, one in enumerate(given):
+    rows: list[Row] = []
+    for index, row_given in enumerate(given):
         where = f"row.{index}"
-        row: Row = _read(Row, one, source, where)
+        row: Row = _read(Row, row_given, source, where)
         if row.item:
             if row.item not in shipped:
                 raise UserError(f"{source}: {where}.item: {row.item!r} is no item of the scorecard")
@@ -233,7 +235,7 @@ def _rows(given: Any, source: str) -> tuple[Row, ...]:
                 )
             item = shipped[row.item].model_dump(exclude={"id"})
             row = Row.model_validate({**item, "id": row.id, "item": row.item, "share": row.share})
-        if not _ROW_ID.fullmatch(row.id) or row.id in {other.id for other in found}:
+        if not _ROW_ID.fullmatch(row.id) or row.id in {other.id for other in rows}:
             raise UserError(
                 f"{source}: {where}.id: {row.id!r} must be lower-case letters, digits and _, and "
                 "not be there twice"
@@ -247,8 +249,8 @@ def _rows(given: Any, source: str) -> tuple[Row, ...]:
                 check_condition(condition, measured)
             except UserError as error:
                 raise UserError(f"{source}: {where}.share.{name}: {error}") from None
-        found.append(row)
-    return tuple(found)
+        rows.append(row)
+    return tuple(rows)
 
 
 def _objective(text: str, rows: tuple[Row, ...], source: str) -> Objective:
@@ -263,18 +265,22 @@ def _objective(text: str, rows: tuple[Row, ...], source: str) -> Objective:
         raise UserError(f"{source}: tune.minimise: {error}") from None
 
 
-def _ablations(given: Any, known: Mapping[str, Param], source: str) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+def _ablations(
+    given: Any, constants: Mapping[str, Param], source: str
+) -> dict[str, dict[str, str]]:
+    ablations: dict[str, dict[str, str]] = {}
     for name, changes in given.items() if isinstance(given, Mapping) else ():
         where = f"{source}: ablations.{name}"
         if not isinstance(changes, Mapping) or not changes:
             raise UserError(f"{where}: must be a table of constants, such as {{ gain = 1.0 }}")
-        found[name] = {}
+        ablations[name] = {}
         for constant, value in changes.items():
-            if constant not in known:
-                raise UserError(f"{where}: unknown constant {constant}; known: {', '.join(known)}")
+            if constant not in constants:
+                names = ", ".join(constants)
+                raise UserError(f"{where}: unknown constant {constant}; constants: {names}")
             try:
-                found[name][constant] = known[constant].shortest(known[constant].stored(value))
+                param = constants[constant]
+                ablations[name][constant] = param.shortest(param.stored(value))
             except UserError as error:
                 raise UserError(f"{where}.{constant}: {error}") from None
-    return found
+    return ablations

@@ -35,10 +35,10 @@ class Objective:
         """The number to minimise; infinite where a value that it needs was not measured.
 
         Raises ExpressionError for an unknown name, or for what is no number."""
-        found = _Values(values, "measure of a row").value(self._tree)
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            raise ExpressionError(f"{self.text!r} gives {found!r}, no number")
-        return math.inf if math.isnan(found) else float(found)
+        measure = _Values(values, "measure of a row").value(self._tree)
+        if isinstance(measure, bool) or not isinstance(measure, int | float):
+            raise ExpressionError(f"{self.text!r} gives {measure!r}, no number")
+        return math.inf if math.isnan(measure) else float(measure)
 
 
 class _Values(Scalars):

@@ -26,9 +26,9 @@ FORMAT = 1
 _TUNE, _HELD_OUT = "tune.json", "held_out.json"
 
 
-def document_of(wanted: Search, found: Found) -> dict[str, Any]:
+def document_of(wanted: Search, outcome: Found) -> dict[str, Any]:
     """A search as a document that JSON can hold (docs/reference/tune.md describes it)."""
-    best = found.best
+    best = outcome.best
     return {
         "format": FORMAT,
         "fullpipe_version": fullpipe.__version__,
@@ -37,19 +37,21 @@ def document_of(wanted: Search, found: Found) -> dict[str, Any]:
         "minimise": wanted.options.minimise,
         "seed": wanted.options.seed,
         "parameters": {
-            one.name: {
-                "from": one.low, "to": one.high, "scale": "log" if one.logarithmic else "linear",
-                "default": wanted.defaults[one.name], "unit": one.param.unit,
+            parameter.name: {
+                "from": parameter.low, "to": parameter.high,
+                "scale": "log" if parameter.logarithmic else "linear",
+                "default": wanted.defaults[parameter.name], "unit": parameter.param.unit,
             }
-            for one in wanted.parameters
+            for parameter in wanted.parameters
         },
-        "default": None if found.default is None else _result(found.default),
+        "default": None if outcome.default is None else _result(outcome.default),
         "best": None if best is None else {"setting": best.setting, **_result(best.result)},
         "variants": [
-            {"change": one.name, "kind": one.kind, "setting": one.setting, **_result(one.result)}
-            for one in found.variants
+            {"change": variant.name, "kind": variant.kind, "setting": variant.setting,
+             **_result(variant.result)}
+            for variant in outcome.variants
         ],
-        "trials": [{"setting": one.setting, **_result(one.result)} for one in found.trials],
+        "trials": [{"setting": trial.setting, **_result(trial.result)} for trial in outcome.trials],
     }  # fmt: skip
 
 
@@ -68,11 +70,12 @@ def read_best(folder: Path, wanted: Search) -> dict[str, str]:
     best = None if document is None else document.get("best")
     if not isinstance(best, dict) or not isinstance(best.get("setting"), dict):
         raise UserError(f"{folder}: holds no search yet; run `fullpipe tune FILE --out DIR` first")
-    names = {one.name for one in wanted.parameters}
+    names = {parameter.name for parameter in wanted.parameters}
     if set(best["setting"]) != names or document is None or document["cc"] != wanted.options.cc:
         raise UserError(f"{folder / _TUNE}: is of another search; name another folder with --out")
     return {
-        one.name: one.written(_plain_value(best["setting"][one.name])) for one in wanted.parameters
+        parameter.name: parameter.written(_plain_value(best["setting"][parameter.name]))
+        for parameter in wanted.parameters
     }
 
 
@@ -104,7 +107,7 @@ def write_held_out(
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "held_out_seed": wanted.options.held_out_seed,
         "setting": dict(setting),
-        "results": [_result(one) for one in results],
+        "results": [_result(result) for result in results],
     }
     write_text(folder / _HELD_OUT, json.dumps(document, allow_nan=False, indent=1) + "\n")
     return document
@@ -134,13 +137,13 @@ def _plain_value(written: object) -> float | str:
 
 def _read(file: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file}: damaged: {error}; delete it and search again") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise UserError(f"{file}: damaged: holds no document; delete it and search again")
-    return found
+    return document

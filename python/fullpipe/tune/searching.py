@@ -64,14 +64,14 @@ def search(
     `on_trial` gets the number of trials and the least objective. Raises UserError where a row
     cannot run, and where all runs of the first population ended but the objective has no value for
     any of them: nothing would lead the search."""
-    found = Found(default=bench.measure([{}])[0])
+    outcome = Found(default=bench.measure([{}])[0])
     seen: set[str] = set()
 
     def costs(shares: np.ndarray[Any, np.dtype[np.float64]]) -> Any:
         settings = [
             {
-                one.name: one.at(float(share))
-                for one, share in zip(wanted.parameters, column, strict=True)
+                parameter.name: parameter.at(float(share))
+                for parameter, share in zip(wanted.parameters, column, strict=True)
             }
             for column in np.atleast_2d(shares.T)
         ]
@@ -79,13 +79,13 @@ def search(
         for setting, result in zip(settings, results, strict=True):
             if result.name not in seen:
                 seen.add(result.name)
-                found.trials.append(Trial(setting, result))
-                if found.best is None or result.objective < found.best.result.objective:
-                    found.best = found.trials[-1]
+                outcome.trials.append(Trial(setting, result))
+                if outcome.best is None or result.objective < outcome.best.result.objective:
+                    outcome.best = outcome.trials[-1]
         if not bench.failures:
-            _check_some_value(wanted, found.trials)
-        least = math.inf if found.best is None else found.best.result.objective
-        on_trial(len(found.trials), least)
+            _check_some_value(wanted, outcome.trials)
+        least = math.inf if outcome.best is None else outcome.best.result.objective
+        on_trial(len(outcome.trials), least)
         return np.array([min(result.objective, _WORST) for result in results])
 
     count = len(wanted.parameters)
@@ -93,24 +93,26 @@ def search(
     differential_evolution(
         costs, [(0.0, 1.0)] * count, popsize=math.ceil(population / count),
         init="latinhypercube",
-        x0=[one.share(wanted.defaults[one.name]) for one in wanted.parameters],
+        x0=[parameter.share(wanted.defaults[parameter.name]) for parameter in wanted.parameters],
         mutation=(0.4, 0.9), recombination=0.8, tol=0, polish=False, rng=wanted.options.seed,
         vectorized=True, updating="deferred", maxiter=trials,
-        callback=lambda *_: len(found.trials) >= trials,
+        callback=lambda *_: len(outcome.trials) >= trials,
     )  # fmt: skip
-    if found.best is not None:
-        found.best = _simplified(wanted, bench, found.best)
-        found.variants = _variants(wanted, bench, found.best.setting)
-    return found
+    if outcome.best is not None:
+        outcome.best = _simplified(wanted, bench, outcome.best)
+        outcome.variants = _variants(wanted, bench, outcome.best.setting)
+    return outcome
 
 
 def _check_some_value(wanted: Search, trials: Sequence[Trial]) -> None:
     """Raises UserError, which says why, if the objective has no value for any of the trials."""
-    if any(math.isfinite(one.result.objective) for one in trials):
+    if any(math.isfinite(trial.result.objective) for trial in trials):
         return
     names = [name for name in trials[0].result.values if name in wanted.objective.names]
     missing = [
-        name for name in names if not any(math.isfinite(one.result.values[name]) for one in trials)
+        name
+        for name in names
+        if not any(math.isfinite(trial.result.values[name]) for trial in trials)
     ]
     why = (
         f"none of the first {len(trials)} has a value of {', '.join(missing)}"
@@ -122,8 +124,8 @@ def _check_some_value(wanted: Search, trials: Sequence[Trial]) -> None:
 
 def _simplified(wanted: Search, bench: Bench, best: Trial) -> Trial:
     """The best setting, with the default of each constant that gains nothing."""
-    for one in wanted.parameters:
-        setting = {**best.setting, one.name: wanted.defaults[one.name]}
+    for parameter in wanted.parameters:
+        setting = {**best.setting, parameter.name: wanted.defaults[parameter.name]}
         (result,) = bench.measure([setting])
         if result.objective <= best.result.objective:
             best = Trial(setting, result)
@@ -133,14 +135,18 @@ def _simplified(wanted: Search, bench: Bench, best: Trial) -> Trial:
 def _variants(wanted: Search, bench: Bench, best: Setting) -> list[Variant]:
     """One change each; those that give the same setting as the best are left out."""
     changes: list[tuple[str, str, dict[str, str]]] = []
-    for one in wanted.parameters:
-        changes.append((one.name, "default", {one.name: wanted.defaults[one.name]}))
-        if one.off is not None:
-            changes.append((one.name, "off", {one.name: one.written(one.off)}))
+    for parameter in wanted.parameters:
+        changes.append(
+            (parameter.name, "default", {parameter.name: wanted.defaults[parameter.name]})
+        )
+        if parameter.off is not None:
+            changes.append(
+                (parameter.name, "off", {parameter.name: parameter.written(parameter.off)})
+            )
         for kind, step in (("lower", -_NEIGHBOUR), ("higher", _NEIGHBOUR)):
-            share = one.share(best[one.name]) + step
+            share = parameter.share(best[parameter.name]) + step
             if 0 <= share <= 1:
-                changes.append((one.name, kind, {one.name: one.at(share)}))
+                changes.append((parameter.name, kind, {parameter.name: parameter.at(share)}))
     changes += [(name, "ablation", change) for name, change in wanted.ablations.items()]
     settings = [{**best, **change} for _, _, change in changes]
     kept = [index for index, setting in enumerate(settings) if setting != dict(best)]

@@ -87,9 +87,10 @@ class Bench:
             raise KeyboardInterrupt
         self.failures |= ran.failures
         cells = {
-            (row.id, name): found for (row, name), found in zip(wanted, ran.cells, strict=True)
+            (row.id, name): row_cells
+            for (row, name), row_cells in zip(wanted, ran.cells, strict=True)
         }
-        keys = {key for found in ran.cells for cell in found for key in cell.keys}
+        keys = {key for row_cells in ran.cells for cell in row_cells for key in cell.keys}
         measured = rows_of(self.store, keys)
         for name in names:
             self.known[name] = self._result(name, cells, measured)
@@ -111,13 +112,13 @@ class Bench:
         values: dict[str, float] = {}
         intervals: dict[str, tuple[float, float]] = {}
         for row in self.search.rows:
-            mine, alone = cells[row.id, name], cells.get((row.id, ALONE))
-            numbers = {m.id: values_of(row, m, mine, alone, rows) for m in row.measure}
+            together, alone = cells[row.id, name], cells.get((row.id, ALONE))
+            numbers = {m.id: values_of(row, m, together, alone, rows) for m in row.measure}
             for measure in row.measure:
-                found = summary(measure, numbers[measure.id])
-                values[f"{row.id}.{measure.id}"] = _number(found["value"])
-                if found["low"] is not None and found["high"] is not None:
-                    ends = float(found["low"]), float(found["high"])
+                interval = summary(measure, numbers[measure.id])
+                values[f"{row.id}.{measure.id}"] = _number(interval["value"])
+                if interval["low"] is not None and interval["high"] is not None:
+                    ends = float(interval["low"]), float(interval["high"])
                     intervals[f"{row.id}.{measure.id}"] = ends
             for called, condition in row.share.items():
                 met, count = _met(condition, numbers)
