@@ -34,7 +34,7 @@ def region_of(scenario: Scenario) -> Region | None:
     if _unlike(scenario):
         return None
     facts = _facts(scenario)
-    return next((one for one in the_map().regions if not one.limits.lacks(facts)), None)
+    return next((region for region in the_map().regions if not region.limits.lacks(facts)), None)
 
 
 def beyond(scenario: Scenario) -> str:
@@ -45,7 +45,9 @@ def beyond(scenario: Scenario) -> str:
         return unlike
     facts = _facts(scenario)
     lacks = [
-        one.limits.lacks(facts) for one in the_map().regions if facts.qdisc in one.limits.qdiscs
+        region.limits.lacks(facts)
+        for region in the_map().regions
+        if facts.qdisc in region.limits.qdiscs
     ]
     if not lacks:
         return f"qdisc {facts.qdisc}"
@@ -61,12 +63,16 @@ def sentence(scenario: Scenario) -> str:
     told = dict(region.differences)
     if sum(flow.count for flow in scenario.flow) == 1:
         told.pop("share", None)
+    means = {metric: difference.mean for metric, difference in told.items()}
     text = (
         f"In this region ({region.name}; {region.cells} cells) the means of simulator and kernel "
-        f"differ by {_listed({metric: one.mean for metric, one in told.items()})} on average, "
-        "chance included"
+        f"differ by {_listed(means)} on average, chance included"
     )
-    bounds = {m: one.nine_in_ten for m, one in told.items() if one.nine_in_ten is not None}
+    bounds = {
+        metric: difference.nine_in_ten
+        for metric, difference in told.items()
+        if difference.nine_in_ten is not None
+    }
     if bounds:
         text += f", and in nine of ten cells by at most {_listed(bounds)}"
     return f"{text}."
@@ -79,9 +85,9 @@ def brief(scenario: Scenario) -> str:
         text = f"not held against a kernel: {beyond(scenario).partition(' and ')[0]}; {_PAGE}"
         return text if len(text) <= _BRIEF else f"not held against a kernel; {_PAGE}"
     bounds = {
-        metric: one.nine_in_ten
-        for metric, one in region.differences.items()
-        if one.nine_in_ten is not None and metric in _BRIEFLY
+        metric: difference.nine_in_ten
+        for metric, difference in region.differences.items()
+        if difference.nine_in_ten is not None and metric in _BRIEFLY
     }
     if sum(flow.count for flow in scenario.flow) == 1:
         bounds.pop("share", None)
@@ -121,8 +127,8 @@ def _facts(scenario: Scenario) -> Facts:
 
 def _algorithm(scenario: Scenario, cc: str) -> str:
     """The algorithm whose code a name runs, else the name."""
-    known = base_of(cc, scenario.cc_tables)
-    return cc if known is None else known.algorithm
+    base = base_of(cc, scenario.cc_tables)
+    return cc if base is None else base.algorithm
 
 
 def _unlike(scenario: Scenario) -> str:
@@ -133,11 +139,11 @@ def _unlike(scenario: Scenario) -> str:
     for link in scenario.link:
         directions = (link, link.reverse)
         changes = ("rate_steps", "delay_steps", "outage", "rate_trace", "delay_trace")
-        if any(getattr(one, key) for one in directions for key in changes):
+        if any(getattr(direction, key) for direction in directions for key in changes):
             return "a link that changes"
-        if any(resolve_impairments(one) for one in directions):
+        if any(resolve_impairments(direction) for direction in directions):
             return "impairments"
-        if any(one.loss_marks for one in directions):
+        if any(direction.loss_marks for direction in directions):
             return "ECN"
         if link.reverse.rate is not None:
             return "traffic both ways"
@@ -151,10 +157,10 @@ def _unlike(scenario: Scenario) -> str:
         return "slotted jitter"
     if path.loss_correlation or path.loss_per != "packet" or path.reverse_loss:
         return "loss that is not of single data packets"
-    known = DISCIPLINES[path.qdisc]
-    if path.qdisc_options != known.options():
+    discipline = DISCIPLINES[path.qdisc]
+    if path.qdisc_options != discipline.options():
         return f"options of {path.qdisc}"
-    if path.qdisc != "fifo" and path.buffer not in (None, known.buffer):
+    if path.qdisc != "fifo" and path.buffer not in (None, discipline.buffer):
         return f"a limit of {path.qdisc} of its own"
     if scenario.page or scenario.udp or scenario.traffic or not scenario.flow:
         return "other traffic than bulk flows"

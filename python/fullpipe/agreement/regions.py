@@ -61,14 +61,14 @@ class Limits(_Strict):
         ]
         if self.buffer_bdp is not None and facts.buffer_bdp is not None:
             ranges.append(("a buffer", [facts.buffer_bdp], self.buffer_bdp, "BDP"))
-        found = [
+        regions = [
             f"{name} {f'other than {low:g}' if low == high else f'outside {low:g} to {high:g}'} "
             f"{unit}".rstrip()
             for name, values, (low, high), unit in ranges
             if not all(low <= value <= high for value in values)
         ]
         unknown = sorted(facts.algorithms - {*self.algorithms})
-        return found + [f"algorithm {name}" for name in unknown]
+        return regions + [f"algorithm {name}" for name in unknown]
 
 
 class Difference(_Strict):

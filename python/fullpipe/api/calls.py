@@ -75,11 +75,11 @@ def load(*paths: str | Path) -> Recordings:
     """The recordings in these folders: each is one, or has some below it.
 
     Raises RecordingError if a folder has none, or one is damaged."""
-    found: list[Recording] = []
+    recordings: list[Recording] = []
     for path in map(Path, paths):
-        inner = sorted(one.parent for one in path.glob("**/metadata.json"))
-        found += [Recording.open(one) for one in inner or [path]]
-    return Recordings(found)
+        inner = sorted(file.parent for file in path.glob("**/metadata.json"))
+        recordings += [Recording.open(folder) for folder in inner or [path]]
+    return Recordings(recordings)
 
 
 def run_sweep(

@@ -60,7 +60,9 @@ class Recordings(Sequence[Recording]):
         self, recordings: Sequence[Recording], keeps: TemporaryDirectory[str] | None = None
     ) -> None:
         """`keeps`: a temporary folder that holds them, deleted with the last of them."""
-        self._recordings = [replace(one, keeps=keeps) if keeps else one for one in recordings]
+        self._recordings = [
+            replace(recording, keeps=keeps) if keeps else recording for recording in recordings
+        ]
 
     @overload
     def __getitem__(self, index: int) -> Recording: ...
@@ -85,7 +87,11 @@ class Recordings(Sequence[Recording]):
     @property
     def warnings(self) -> list[str]:
         """Why runs are unreliable, one sentence each; empty if all are reliable."""
-        return [f"run {run}: {text}" for run, one in enumerate(self) for text in one.warnings]
+        return [
+            f"run {run}: {text}"
+            for run, recording in enumerate(self)
+            for text in recording.warnings
+        ]
 
     def table(self, name: str) -> pa.Table:
         """A table of the recordings as Arrow: flows, flow_samples, queue_samples, ping_samples,
@@ -144,10 +150,10 @@ class Recordings(Sequence[Recording]):
         from fullpipe.report.runs import read_run
         from fullpipe.report.timeline import time_plots
 
-        found = {plot.key: plot for plot in time_plots(read_run(self[run]))}
-        if name not in found:
-            raise UserError(f"plot {name!r}: this run has {', '.join(found)}")
-        return Drawing(figure_of(found[name]))
+        plots = {plot.key: plot for plot in time_plots(read_run(self[run]))}
+        if name not in plots:
+            raise UserError(f"plot {name!r}: this run has {', '.join(plots)}")
+        return Drawing(figure_of(plots[name]))
 
     def report(self, path: str | Path, light: bool = False) -> Path:
         """Writes the HTML page of `fullpipe run`; `light`: without scripts. Returns its path."""
@@ -162,14 +168,14 @@ class Recordings(Sequence[Recording]):
         folder = Path(folder)
         if folder.exists():
             raise UserError(f"{folder}: exists already; name another folder")
-        places = [folder / f"run-{index:03d}" for index in range(len(self))]
-        places = [folder] if len(self) == 1 else places
-        for recording, place in zip(self, places, strict=True):
+        targets = [folder / f"run-{index:03d}" for index in range(len(self))]
+        targets = [folder] if len(self) == 1 else targets
+        for recording, target in zip(self, targets, strict=True):
             try:
-                shutil.copytree(recording.path, place)
+                shutil.copytree(recording.path, target)
             except OSError as error:
-                raise UserError(f"{place}: cannot be written: {error}") from None
-        return Recordings([Recording.open(place) for place in places])
+                raise UserError(f"{target}: cannot be written: {error}") from None
+        return Recordings([Recording.open(target) for target in targets])
 
     def _joined(self, tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
         marked = []
@@ -184,7 +190,10 @@ class Recordings(Sequence[Recording]):
         return pa.concat_tables(marked, promote_options="default")
 
     def __repr__(self) -> str:
-        names = {str(one.metadata.get("plan", {}).get("name") or one.path.name) for one in self}
+        names = {
+            str(recording.metadata.get("plan", {}).get("name") or recording.path.name)
+            for recording in self
+        }
         return f"<Recordings: {len(self)} of {', '.join(sorted(names)) or 'nothing'}>"
 
     def _repr_html_(self) -> str:

@@ -78,11 +78,11 @@ def _numbers(array: pa.Array, stored: np.dtype[Any], null: float) -> npt.NDArray
     """The values of an array, float64 unless `null` is an index."""
     valid, data = array.buffers()
     begin, end = array.offset, array.offset + len(array)
-    found = np.frombuffer(data or b"", stored)[begin:end]
-    found = found.astype(np.float64) if np.isnan(null) else found.copy()
+    values = np.frombuffer(data or b"", stored)[begin:end]
+    values = values.astype(np.float64) if np.isnan(null) else values.copy()
     if array.null_count:
-        found[~_bits(valid, begin, end)] = null
-    return found
+        values[~_bits(valid, begin, end)] = null
+    return values
 
 
 def _packed(truths: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:

@@ -26,7 +26,7 @@ def shipped(folder: str) -> Path:
     (what makes them the kernel's), "scorecard" (its items).
 
     Raises UserError where this installation has none."""
-    found = (checkout() or BUILT) / folder
-    if not found.is_dir():
-        raise UserError(f"{folder}: not in this installation ({found} is missing)")
-    return found
+    path = (checkout() or BUILT) / folder
+    if not path.is_dir():
+        raise UserError(f"{folder}: not in this installation ({path} is missing)")
+    return path

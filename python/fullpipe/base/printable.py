@@ -19,7 +19,8 @@ def printable(text: str, most: int = MAX_MESSAGE) -> str:
     if text.isprintable():
         return text
     return "".join(
-        "?" if one not in "\n\t" and unicodedata.category(one) in _UNSEEN else one for one in text
+        "?" if letter not in "\n\t" and unicodedata.category(letter) in _UNSEEN else letter
+        for letter in text
     )
 
 

@@ -53,14 +53,14 @@ _LETTERS = re.compile(r"\^\[(?:A-Z)?a-z0-9([^\]\\]*)\]\+\$")
 def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> str:
     """The first error, and the keys of the others. `model` checked the document; `below` is its key
     in a larger document."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     details = error.errors(include_url=False)
     for detail in details:
         key, what = _finding(detail, model, below)
         if detail["type"] == "missing":
             what += _misplaced(detail, details)
-        found.setdefault(key, what)
-    (first, what), *others = found.items()
+        reasons.setdefault(key, what)
+    (first, what), *others = reasons.items()
     more = f" (wrong too: {', '.join(key for key, _ in others)})" if others else ""
     return f"{first}: {what}{more}" if first else f"{what}{more}"
 
@@ -88,23 +88,23 @@ def _meant(given: Any, expected: str) -> str:
     """The choice that is nearly as given: in other letters, with other signs between words."""
     if not isinstance(given, str):
         return ""
-    plain = {re.sub(r"[-_ ]", "", one): one for one in re.findall(r"'([^']*)'", expected)}
+    plain = {re.sub(r"[-_ ]", "", name): name for name in re.findall(r"'([^']*)'", expected)}
     near = difflib.get_close_matches(re.sub(r"[-_ ]", "", given.lower()), plain, 1, 0.75)
     return f"; did you mean '{plain[near[0]]}'?" if near else ""
 
 
-def unknown_key(key: str, known: Iterable[str], tables: Sequence[str] = ()) -> str:
+def unknown_key(key: str, allowed: Iterable[str], tables: Sequence[str] = ()) -> str:
     """What is wrong with a key that a table does not have; `tables` within it do."""
-    known = list(known)
-    near = [f"{table}.{key}" for table in tables] or difflib.get_close_matches(key, known, 1)
+    allowed = list(allowed)
+    near = [f"{table}.{key}" for table in tables] or difflib.get_close_matches(key, allowed, 1)
     meant = f"did you mean {near[0]}? " if near else ""
-    return f"unknown key; {meant}allowed are {', '.join(known)}"
+    return f"unknown key; {meant}allowed are {', '.join(allowed)}"
 
 
 def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[str, str]:
     """The key, and what is wrong with it."""
     keys, table = _place(model, detail["loc"])
-    known = _keys_of(table)
+    allowed = _keys_of(table)
     where = ".".join([below, *keys] if below else keys)
     given = detail["input"]
     message = right(detail)
@@ -113,7 +113,9 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
     if detail["type"] == COMPLETE:
         return where, message
     if detail["type"] == "extra_forbidden":
-        tables = [name for name, table in known.items() if table and keys[-1] in table.model_fields]
+        tables = [
+            name for name, table in allowed.items() if table and keys[-1] in table.model_fields
+        ]
         moved = _keys_of_the_file(keys, given, model) if not tables else []
         if moved:
             what = "unknown table; its keys" if isinstance(given, dict) else "unknown key;"
@@ -123,7 +125,7 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
         spoken: Mapping[str, str] = getattr(table, "SPOKEN_KEYS", {})
         if keys[-1].lower() in spoken:
             return where, f"unknown key; {spoken[keys[-1].lower()]}"
-        return where, unknown_key(keys[-1], known, tables)
+        return where, unknown_key(keys[-1], allowed, tables)
     shown = _shown(given)
     if detail["type"] == "model_type":
         return where, f"{shown}: must be a table"

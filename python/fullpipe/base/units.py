@@ -260,10 +260,10 @@ def _parse(
 ) -> int:
     number, unit = _split(text, right)
     if unit not in units and not (unit == "" and number == 0):
-        known = ", ".join(units)
+        names = ", ".join(units)
         why = f"unknown unit {unit!r}" if unit else "no unit"
         cure = _cure(text) if isinstance(text, str) else ""
-        raise UnitError(f"{text!r} has {why}: write {right} (units: {known}){cure}")
+        raise UnitError(f"{text!r} has {why}: write {right} (units: {names}){cure}")
     value = int((number * units.get(unit, 1)).to_integral_value())
     if value < least or value > most:
         low = "above 0" if least else "0 or more"

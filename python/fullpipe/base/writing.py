@@ -40,7 +40,7 @@ def check_folder(option: str, folder: Path | None) -> None:
     before a long run."""
     if folder is None:
         return
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
         raise UserError(f"{option} {folder}: {there} is a file; name a folder")
     if not os.access(there, os.W_OK):

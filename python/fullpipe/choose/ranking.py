@@ -200,17 +200,17 @@ def _run_all(
 def _measure(
     queue: str, cc: str, base: Scenario, recording: Recording, goal: tuple[float, float, float]
 ) -> Option:
-    found = summarise(recording)
+    summary = summarise(recording)
     rtt_ms = base.path.rtt / 1e6
-    utilisation = found["path"]["utilisation"] or 0.0
+    utilisation = summary["path"]["utilisation"] or 0.0
     # No answer at all is worse than any answer: it counts as the length of the run.
-    ping_ms = found["ping_ms"]["p95"] or recording.metadata["plan"]["duration_ns"] / 1e6
-    pages = found["groups"][1]["completion_s"]["p95"] if len(found["groups"]) > 1 else None
-    jain = found["jain"] or 0.5
+    ping_ms = summary["ping_ms"]["p95"] or recording.metadata["plan"]["duration_ns"] / 1e6
+    pages = summary["groups"][1]["completion_s"]["p95"] if len(summary["groups"]) > 1 else None
+    jain = summary["jain"] or 0.5
     a, b, c = goal
     score = utilisation**a * min(1.0, rtt_ms / ping_ms) ** b * jain**c
     return Option(
-        queue, cc, found["goodput_bps"] or 0.0, utilisation, ping_ms, max(0.0, ping_ms - rtt_ms),
+        queue, cc, summary["goodput_bps"] or 0.0, utilisation, ping_ms, max(0.0, ping_ms - rtt_ms),
         pages, jain, score, "",
     )  # fmt: skip
 

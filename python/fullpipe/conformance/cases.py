@@ -111,8 +111,8 @@ class Case(_Part):
 def cases_of(document: str, folder: Path | None = None) -> list[Case]:
     """All cases of a document (a key of DOCUMENTS), in its order; `folder` holds them, by default
     the shipped one. Raises UserError naming file and key."""
-    place = folder or shipped("scorecard") / document
-    cases = [_read(path) for path in sorted(place.glob("*.toml"))]
+    source_folder = folder or shipped("scorecard") / document
+    cases = [_read(path) for path in sorted(source_folder.glob("*.toml"))]
     return sorted(cases, key=lambda case: case.case)
 
 

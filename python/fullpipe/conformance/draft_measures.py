@@ -33,8 +33,8 @@ def startup_plateau(t: Trajectory) -> Measured:
     rounds = np.unique(t.round[startup.first : after + 1])
     best, flat = 0.0, 0
     for number in rounds[1:]:
-        found = float(t.max_bw_bps[t.round == number][0])
-        best, flat = (found, 0) if found >= _GROWTH * best else (best, flat + 1)
+        bandwidth_bps = float(t.max_bw_bps[t.round == number][0])
+        best, flat = (bandwidth_bps, 0) if bandwidth_bps >= _GROWTH * best else (best, flat + 1)
     return {
         "next": startup.next,
         "estimate": t.estimate(after),
@@ -127,8 +127,8 @@ def app_limited(t: Trajectory) -> Measured:
     """Case 7: the phases that followed Startup and UP, over the whole run."""
 
     def ends(phase: str) -> str:
-        found = {v.next for v in t.visits if v.phase == phase and v.next}
-        return " ".join(sorted(found))
+        phases = {v.next for v in t.visits if v.phase == phase and v.next}
+        return " ".join(sorted(phases))
 
     ups = [t.rounds(visit) for visit in t.visits if visit.phase == "up"]
     startups = [t.rounds(visit) for visit in t.visits if visit.phase == "startup"]
@@ -324,7 +324,7 @@ def rate_down(t: Trajectory) -> Measured:
     low = np.flatnonzero(t.max_bw_bps[step:] <= 1.05 * new_bps * t.payload)
     lost = np.flatnonzero(t.lost[step:] > t.lost[step])
     bound = np.flatnonzero(np.isfinite(t.bw_shortterm_bps[step:]))
-    found: Measured = {
+    measured: Measured = {
         "loss_after_rounds": _rounds_to(t, step, lost),
         "shortterm_after_rounds": _rounds_to(t, step, bound),
         "shortterm": float(np.min(t.bw_shortterm_bps[step:])) / before,
@@ -333,17 +333,17 @@ def rate_down(t: Trajectory) -> Measured:
     }
     if low.size:
         reached = step + int(low[0])
-        found["cycles"] = float(
+        measured["cycles"] = float(
             sum(v.phase == "up" and step < v.first <= reached for v in t.visits)
         )
-        found["seconds"] = float(t.t_s[reached] - t.t_s[step])
-    return found
+        measured["seconds"] = float(t.t_s[reached] - t.t_s[step])
+    return measured
 
 
-def _rounds_to(t: Trajectory, begin: int, found: npt.NDArray[np.int64]) -> float:
-    if not found.size:
+def _rounds_to(t: Trajectory, begin: int, reached: npt.NDArray[np.int64]) -> float:
+    if not reached.size:
         return math.nan
-    return float(t.round[begin + int(found[0])] - t.round[begin])
+    return float(t.round[begin + int(reached[0])] - t.round[begin])
 
 
 def policer(t: Trajectory) -> Measured:

@@ -32,10 +32,10 @@ def trace_of(recording: Recording, interval_ms: int) -> pa.Table:
     last_ms = float(flow["t_us"][-1]) / 1e3
     t_ms = np.arange(0.0, last_ms + 1e-9, interval_ms)
     at = np.searchsorted(flow["t_us"], t_ms * 1e3 + 1e-6, side="right") - 1
-    known = at >= 0
+    has_sample = at >= 0
     columns = {"t_ms": pa.array(t_ms)}
     for name in _COLUMNS:
-        values = np.where(known, flow[name][at], np.nan)
+        values = np.where(has_sample, flow[name][at], np.nan)
         columns[name] = pa.array(values, pa.float64(), mask=np.isnan(values))
     columns["phase"] = _phases(view, t_ms)
     return pa.table(columns)
@@ -59,8 +59,8 @@ def write_traces(recording: Recording, folder: Path, case: str, path: str) -> li
 
 def _phases(view: View, t_ms: np.ndarray[tuple[int], np.dtype[np.float64]]) -> pa.Array:
     own = view.samples("cc_samples")
-    mine = own["flow_id"] == 0
-    t_us, phase = own["t_us"][mine], own["phase"][mine]
+    of_flow = own["flow_id"] == 0
+    t_us, phase = own["t_us"][of_flow], own["phase"][of_flow]
     if not t_us.size:
         return pa.nulls(t_ms.size, pa.string())
     at = np.searchsorted(t_us, t_ms * 1e3 + 1e-6, side="right") - 1

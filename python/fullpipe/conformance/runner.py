@@ -75,8 +75,8 @@ class Result:
             "path": first.path,
             **{name: _plain(value) for name, value in first.values.items()},
             "paths": len(self.paths),
-            "paths_hold": sum(not one.failed for one in self.paths),
-            "fails": {one.path: list(one.failed) for one in self.paths if one.failed},
+            "paths_hold": sum(not path.failed for path in self.paths),
+            "fails": {path.path: list(path.failed) for path in self.paths if path.failed},
         }
 
 
@@ -104,28 +104,28 @@ def run_cases(
         for case, fields, _ in plain
         if case.trigger is not None
     ]
-    again = [one for one in later if one[1]]
+    again = [trial for trial in later if trial[1]]
     second = _read(cc, again, store, jobs, on_progress, engine)
-    seen = [one for found in first.values() for one in found.values()]
-    unfit = _unfit([one for one in seen if isinstance(one, Trajectory)])
+    seen = [reading for readings in first.values() for reading in readings.values()]
+    unfit = _unfit([reading for reading in seen if isinstance(reading, Trajectory)])
     results = []
     for case in cases:
         if case.needs or (unfit and case.reads_bbr):
             why = f"needs {case.needs}" if case.needs else unfit
             results.append(Result(case, None, why=why))
             continue
-        found = second.get(case.id, {}) if case.trigger else first[case.id]
-        texts = [str(one["label"]) for one in next(f for i, f, _ in plain if i is case)]
-        paths = tuple(_judged(case, text, found.get(text)) for text in texts)
-        results.append(Result(case, not any(one.failed for one in paths), paths))
+        readings = second.get(case.id, {}) if case.trigger else first[case.id]
+        texts = [str(fields["label"]) for fields in next(f for i, f, _ in plain if i is case)]
+        paths = tuple(_judged(case, text, readings.get(text)) for text in texts)
+        results.append(Result(case, not any(path.failed for path in paths), paths))
     return results
 
 
 def _unfit(seen: Sequence[Trajectory]) -> str:
     """Why the cases cannot be held against an algorithm with these runs; empty where they can."""
-    if not any(phase in one.phase for one in seen for phase in _FAMILY):
+    if not any(phase in trajectory.phase for trajectory in seen for phase in _FAMILY):
         return _NOT_FAMILY
-    return "" if any(one.has_estimates for one in seen) else _NO_ESTIMATE
+    return "" if any(trajectory.has_estimates for trajectory in seen) else _NO_ESTIMATE
 
 
 def _read(
@@ -146,25 +146,25 @@ def _read(
     ran = run_together(sweeps, store, jobs, on_progress)
     if ran.interrupted:
         raise KeyboardInterrupt
-    found: dict[str, dict[str, Read | None]] = {}
+    readings: dict[str, dict[str, Read | None]] = {}
     for (case, paths, _), cells in zip(work, ran.cells, strict=True):
-        mine = found.setdefault(case.id, {})
+        of_case = readings.setdefault(case.id, {})
         for fields, cell in zip(paths, cells, strict=True):
             folder = store.recording(cell.keys[0])
             kind = Trajectory if case.reads_bbr else Windows
-            mine[fields["label"]] = kind(Recording.open(folder)) if folder.is_dir() else None
-    return found
+            of_case[fields["label"]] = kind(Recording.open(folder)) if folder.is_dir() else None
+    return readings
 
 
 def _triggered(
-    case: Case, paths: Sequence[dict[str, Any]], found: Mapping[str, Read | None]
+    case: Case, paths: Sequence[dict[str, Any]], readings: Mapping[str, Read | None]
 ) -> list[dict[str, Any]]:
     """The paths on which the trigger fired, with its time."""
     trigger = case.trigger
     assert trigger is not None
     result = []
     for fields in paths:
-        trajectory = found[fields["label"]]
+        trajectory = readings[fields["label"]]
         if not isinstance(trajectory, Trajectory):
             continue
         visit = trajectory.visit(trigger.phase, trigger.visit)
@@ -218,9 +218,9 @@ def _missed(trigger: Trigger | None) -> str:
 def _with(cc: str, constants: Mapping[str, float]) -> str:
     """The name with changed constants; those that the algorithm does not have are left out."""
     base, bracket, own = cc.partition("[")
-    found = choose(base, {}).base
-    known = set() if found is None else {param.name for param in found.params}
-    texts = [f"{name}={value:g}" for name, value in constants.items() if name in known]
+    algorithm = choose(base, {}).base
+    has = set() if algorithm is None else {param.name for param in algorithm.params}
+    texts = [f"{name}={value:g}" for name, value in constants.items() if name in has]
     texts += [own.removesuffix("]")] if bracket else []
     return f"{base}[{','.join(texts)}]" if texts else cc
 

@@ -47,7 +47,7 @@ class Trajectory:
         own = view.samples("cc_samples")
         keep = own["flow_id"] == 0
         flow = view.flow_samples(0)
-        known = np.isin(flow["t_us"], own["t_us"][keep])
+        kept = np.isin(flow["t_us"], own["t_us"][keep])
         keep &= np.isin(own["t_us"], flow["t_us"])
         plan = view.plan
         self.rate_bps = view.rate_bps
@@ -70,11 +70,11 @@ class Trajectory:
         self.shortterm = _unset(own["inflight_shortterm_packets"][keep])
         self.extra_acked: Floats = own["extra_acked_packets"][keep]
         self.min_rtt_us: Floats = own["min_rtt_us"][keep]
-        self.cwnd: Floats = flow["cwnd_packets"][known]
-        self.inflight: Floats = flow["inflight_packets"][known]
-        self.lost: Floats = flow["packets_lost"][known]
-        self.delivered_bytes: Floats = flow["bytes_delivered"][known]
-        self.pacing_bps: Floats = flow["pacing_rate_bps"][known]
+        self.cwnd: Floats = flow["cwnd_packets"][kept]
+        self.inflight: Floats = flow["inflight_packets"][kept]
+        self.lost: Floats = flow["packets_lost"][kept]
+        self.delivered_bytes: Floats = flow["bytes_delivered"][kept]
+        self.pacing_bps: Floats = flow["pacing_rate_bps"][kept]
         self.undos = float(view.flows["undos"][0])
         self.recoveries = float(view.flows["recoveries"][0])
         self.timeouts = float(view.flows["timeouts"][0])
@@ -83,7 +83,9 @@ class Trajectory:
     def has_estimates(self) -> bool:
         """Whether the algorithm published max_bw, min_rtt and its rounds at all."""
         estimates = (self.max_bw_bps, self.min_rtt_us)
-        return all(bool(np.isfinite(one).any()) for one in estimates) and bool(self.round.any())
+        return all(bool(np.isfinite(estimate).any()) for estimate in estimates) and bool(
+            self.round.any()
+        )
 
     @property
     def bdp(self) -> float:
@@ -106,8 +108,8 @@ class Trajectory:
 
     def visit(self, phase: str, number: int = 1) -> Visit | None:
         """The `number`-th stay in a phase; None if there was none."""
-        found = [visit for visit in self.visits if visit.phase == phase]
-        return found[number - 1] if len(found) >= number else None
+        visits = [visit for visit in self.visits if visit.phase == phase]
+        return visits[number - 1] if len(visits) >= number else None
 
     def estimate(self, index: int, rate_bps: float | None = None) -> float:
         """max_bw at a sample over what the link carries of payload."""

@@ -27,7 +27,7 @@ _LATE_ROUNDS = 25
 def decrease(t: Windows) -> Measured:
     """What reductions leave of the window, without the first, which ends slow start: the median,
     the extremes and their number."""
-    shares = [one.after / one.before for one in t.reductions[1:]]
+    shares = [reduction.after / reduction.before for reduction in t.reductions[1:]]
     if not shares:
         return {"reductions": 0.0, "share": math.nan}
     return {
@@ -42,9 +42,9 @@ def growth(t: Windows) -> Measured:
     """Packets by which the window grows a round trip between two reductions, in the second half
     of each interval: the median over intervals. `early`: the same in the first half."""
     early, late = [], []
-    for one, other in zip(t.reductions[1:], t.reductions[2:], strict=False):
-        middle = (one.settled + other.at) // 2
-        early.append(_per_round(t, one.settled, middle))
+    for reduction, other in zip(t.reductions[1:], t.reductions[2:], strict=False):
+        middle = (reduction.settled + other.at) // 2
+        early.append(_per_round(t, reduction.settled, middle))
         late.append(_per_round(t, middle, other.at - 1))
     return {
         "intervals": float(len(late)),
@@ -61,14 +61,16 @@ def cubic(t: Windows) -> Measured:
     W_max is the window before, or less by fast convergence (section 4.7) where that was below the
     one before it. Time counts from the end of recovery, a round trip after the reduction."""
     shares = {"quarter": 0.25, "half": 0.5, "plateau": 1.0}
-    found: dict[str, list[float]] = {name: [] for name in shares}
+    measured: dict[str, list[float]] = {name: [] for name in shares}
     last_max = 0.0
-    for one, other in zip(t.reductions, [*t.reductions[1:], None], strict=False):
-        w_max = one.before * (1 + _BETA) / 2 if one.before < last_max else one.before
-        last_max = one.before
-        start_s = float(t.t_s[one.at] + t.srtt_s[one.at])
+    for reduction, other in zip(t.reductions, [*t.reductions[1:], None], strict=False):
+        w_max = (
+            reduction.before * (1 + _BETA) / 2 if reduction.before < last_max else reduction.before
+        )
+        last_max = reduction.before
+        start_s = float(t.t_s[reduction.at] + t.srtt_s[reduction.at])
         end_s = float(t.t_s[other.at - 1] if other is not None else t.t_s[-1])
-        k_s = math.cbrt(max(w_max - _BETA * one.before, 0) / _C)
+        k_s = math.cbrt(max(w_max - _BETA * reduction.before, 0) / _C)
         if k_s < _LEAST_ROUNDS * t.rtt_s:
             continue
         for name, share in shares.items():
@@ -77,13 +79,13 @@ def cubic(t: Windows) -> Measured:
                 continue
             window = t.window_at(start_s + after_s)
             if share == 1:
-                found[name].append(window / w_max)
+                measured[name].append(window / w_max)
             else:
                 reached_s = k_s - math.cbrt((w_max - window) / _C)
                 srtt_s = float(t.srtt_s[t.at(start_s + after_s)])
-                found[name].append((after_s - reached_s) / srtt_s)
-    medians = {name: float(np.median(v)) if v else math.nan for name, v in found.items()}
-    return {**medians, "epochs": float(len(found["half"]))}
+                measured[name].append((after_s - reached_s) / srtt_s)
+    medians = {name: float(np.median(v)) if v else math.nan for name, v in measured.items()}
+    return {**medians, "epochs": float(len(measured["half"]))}
 
 
 def slow_start(t: Windows) -> Measured:
@@ -119,7 +121,7 @@ def one_reduction(t: Windows) -> Measured:
     """Losses of one window late in a run: the reductions and timeouts of its last round trips, and
     what the first of these reductions leaves."""
     begin = t.at(float(t.t_s[-1]) - _LATE_ROUNDS * t.rtt_s)
-    late = [one for one in t.reductions if one.at >= begin]
+    late = [reduction for reduction in t.reductions if reduction.at >= begin]
     return {
         "lost": float(t.lost[-1] - t.lost[begin]),
         "reductions": float(len(late)),

@@ -61,7 +61,7 @@ class Windows:
     def reductions(self) -> list[Reduction]:
         """The reductions after which the flow was seen for a few round trips, in their order.
         Recovery may lower the window packet by packet, so a fall is one below the last peak."""
-        found: list[Reduction] = []
+        reductions: list[Reduction] = []
         peak = 0
         index = 1
         while index < self.t_s.size:
@@ -74,10 +74,10 @@ class Windows:
                     break
                 settled = self.at(end_s)
                 before, after = float(self.cwnd[peak]), float(self.cwnd[settled])
-                found.append(Reduction(begin, settled, before, after))
+                reductions.append(Reduction(begin, settled, before, after))
                 peak = index = settled
             index += 1
-        return found
+        return reductions
 
     def at(self, t_s: float) -> int:
         """The index of the first sample not before a time; the last where there is none."""

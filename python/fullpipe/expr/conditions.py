@@ -71,17 +71,17 @@ class _Axes(Scalars):
         return _base(super().name(name))
 
     def arithmetic(self, operator: Operator, left: Any, right: Any, node: ast.expr) -> Any:
-        found = super().arithmetic(operator, left, right, node)
-        if math.isnan(found):
+        result = super().arithmetic(operator, left, right, node)
+        if math.isnan(result):
             raise ExpressionError(f"{source(node)!r}: divides by zero")
-        return found
+        return result
 
 
 def _base(value: Any) -> Any:
-    found = quantity(value)
-    return value if found is None else found.value
+    number = quantity(value)
+    return value if number is None else number.value
 
 
 def _number(match: re.Match[str]) -> str:
-    found = quantity(match[1] + match[2]) if match[1] else None
-    return match[0] if found is None else repr(found.value)
+    number = quantity(match[1] + match[2]) if match[1] else None
+    return match[0] if number is None else repr(number.value)

@@ -41,8 +41,8 @@ class Evaluator(ABC, Generic[V]):
                 return self.arithmetic(BINARY[type(node.op)], left, right, node)
             case ast.Compare():
                 return self.boolean(True, self._comparisons(node), node)
-            case ast.Constant(value=str() | int() | float() as found):
-                return self.constant(found)
+            case ast.Constant(value=str() | int() | float() as constant):
+                return self.constant(constant)
             case ast.Name() | ast.Attribute():
                 return self.name(source(node))
             case ast.Call():
@@ -120,10 +120,10 @@ class Scalars(Evaluator[Any]):
 
     def truth(self, node: ast.expr) -> bool:
         """The truth value of a node. Raises ExpressionError for any other value."""
-        found = self.value(node)
-        if not isinstance(found, bool):
-            raise ExpressionError(f"{source(node)!r} gives {found!r}, neither true nor false")
-        return found
+        truth = self.value(node)
+        if not isinstance(truth, bool):
+            raise ExpressionError(f"{source(node)!r} gives {truth!r}, neither true nor false")
+        return truth
 
     def boolean(self, is_and: bool, parts: Iterator[Any], node: ast.expr) -> bool:
         return all(parts) if is_and else any(parts)
@@ -159,8 +159,8 @@ class Scalars(Evaluator[Any]):
 
     def name(self, name: str) -> Any:
         if name not in self.names:
-            known = ", ".join(self.names)
-            raise ExpressionError(f"{name!r} is no {self.kind}; known: {known}")
+            names = ", ".join(self.names)
+            raise ExpressionError(f"{name!r} is no {self.kind}; known: {names}")
         return self.names[name]
 
     @staticmethod

@@ -55,10 +55,10 @@ def quantity(value: object) -> Quantity | None:
         return None
     if not match[2]:
         return Quantity(float(match[1]), "plain")
-    known = _KINDS.get(match[2].lower())
-    if known is None:
+    unit = _KINDS.get(match[2].lower())
+    if unit is None:
         return None
-    kind, scale = known
+    kind, scale = unit
     return Quantity(float(match[1]) * scale, kind, match[2], scale)
 
 

@@ -41,7 +41,7 @@ class Conditions:
         )  # fmt: skip
         self._constant_s = sum(delay_ns or 0 for delay_ns in own) / 1e9
         self._delays = []
-        for way in (link["medium"].get(one) for link in links for one in DIRECTIONS):
+        for way in (link["medium"].get(direction) for link in links for direction in DIRECTIONS):
             steps = _delay_steps(way, plan["duration_ns"]) if way else []
             if len(steps) > 1:
                 self._delays.append(_Steps(steps))

@@ -33,22 +33,22 @@ def export(
     layers that do not fit, a bad name, or a file that exists."""
     check_name(name)
     checked = _checked(layers)
-    place = Path(folder)
+    target = Path(folder)
     texts = {
-        place / f"{name}_weights.py": _weights_text(name, checked),
-        place / f"{name}.py": _class_text(name),
-        place / f"{name}.h": _c_text(name, checked),
+        target / f"{name}_weights.py": _weights_text(name, checked),
+        target / f"{name}.py": _class_text(name),
+        target / f"{name}.h": _c_text(name, checked),
     }
     for path in texts:
         if path.exists():
             raise UserError(f"{path}: exists already; choose another name")
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        target.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{error.filename}: cannot be written: {error.strerror}") from None
-    return place / f"{name}.py", place / f"{name}.h"
+    return target / f"{name}.py", target / f"{name}.h"
 
 
 def _checked(layers: Sequence[Layer]) -> list[Layer]:

@@ -101,7 +101,9 @@ class CongestionParallelEnv:
         seen, infos = self._observed(done), self._infos(done)
         terminated = {agent: ends[agent] for agent in self.agents}
         truncated = dict.fromkeys(self.agents, episode.is_over)
-        self.agents = [one for one in self.agents if not terminated[one] and not episode.is_over]
+        self.agents = [
+            agent for agent in self.agents if not terminated[agent] and not episode.is_over
+        ]
         return seen, rewards, terminated, truncated, infos
 
     def render(self) -> None:

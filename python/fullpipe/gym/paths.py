@@ -19,7 +19,8 @@ class PathSet(Sequence[Document]):
     def __init__(self, scenarios: Iterable[Document | str | Path]) -> None:
         """`scenarios`: TOML files and dictionaries of their shape. Raises UserError without any."""
         self._scenarios: list[Document] = [
-            load_document(one) if isinstance(one, str | Path) else one for one in scenarios
+            load_document(scenario) if isinstance(scenario, str | Path) else scenario
+            for scenario in scenarios
         ]
         if not self._scenarios:
             raise UserError("PathSet: has no scenario; at least one is needed")

@@ -61,8 +61,8 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, Array]):
             seeds = range(seeds, seeds + self.num_envs)
         infos: dict[str, Any] = {}
         seen = []
-        for index, (env, one) in enumerate(zip(self.envs, seeds, strict=True)):
-            observation, info = env.reset(seed=one, options=options)
+        for index, (env, seed_of_env) in enumerate(zip(self.envs, seeds, strict=True)):
+            observation, info = env.reset(seed=seed_of_env, options=options)
             infos = self._add_info(infos, info, index)
             seen.append(observation)
         self._has_ended[:] = False

@@ -52,8 +52,8 @@ class Contest:
 
     def __post_init__(self) -> None:
         if self.against not in LOSS_BASED:
-            known = " or ".join(LOSS_BASED)
-            raise UserError(f"against: {self.against!r} is no loss-based control: {known}")
+            names = " or ".join(LOSS_BASED)
+            raise UserError(f"against: {self.against!r} is no loss-based control: {names}")
         _flows("n", self.flows)
         _flows("against_n", self.against_flows)
         within("rate", self.rate_bps, MAX_RATE_BPS, "bit/s")

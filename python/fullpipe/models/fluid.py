@@ -77,20 +77,20 @@ class FluidRun:
 
     def cautions(self) -> tuple[Caution, ...]:
         """Assumptions of the model that this run violates."""
-        found = []
+        cautions = []
         for cc, first_ms in FIRST_PROBE_RTT_MS.items():
             if cc in self.ccs and self.duration_ms <= first_ms:
-                found.append(Caution(
+                cautions.append(Caution(
                     "horizon_includes_probe_rtt", f"{self.duration_ms / 1000:g} s are too short "
                     f"for ProbeRTT of {cc}, the first of which is at {first_ms / 1000:g} s",
                 ))  # fmt: skip
         if self.buffer_link_bdp > VALIDATED_LINK_BDP:
-            found.append(Caution(
+            cautions.append(Caution(
                 "moderate_buffer", f"{self.buffer_link_bdp:.3g} link BDP (capacity x one-way link "
                 f"latency); the model was validated up to {VALIDATED_LINK_BDP:g} and found wanting "
                 "beyond",
             ))  # fmt: skip
-        return tuple(found)
+        return tuple(cautions)
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ def published_run(
     Raises UserError for a control that the model does not know or numbers out of range."""
     for cc in ccs:
         if cc not in PROGRAM_NAMES:
-            known = ", ".join(PROGRAM_NAMES)
-            raise UserError(f"cc: the fluid model does not know {cc!r}; it knows {known}")
+            names = ", ".join(PROGRAM_NAMES)
+            raise UserError(f"cc: the fluid model does not know {cc!r}; it knows {names}")
     if not ccs or not 1 <= senders <= MAX_FLOWS or senders % len(ccs):
         raise UserError(
             f"senders: {senders} is not a multiple of the {len(ccs)} congestion controls, "

@@ -94,11 +94,11 @@ def _check_one_steady_wire(links: list[dict[str, Any]]) -> None:
 
 def _model_name(cc: str) -> str:
     name = cc.removeprefix("kernel:") if cc.removeprefix("kernel:") in LOSS_BASED else cc
-    found = VERSIONS.get(name) or (name if name in LOSS_BASED else None)
-    if found is None:
-        known = ", ".join([*VERSIONS, *LOSS_BASED])
-        raise UserError(f"flow.cc: no fluid model knows {cc!r}; known are {known}")
-    return found
+    version = VERSIONS.get(name) or (name if name in LOSS_BASED else None)
+    if version is None:
+        names = ", ".join([*VERSIONS, *LOSS_BASED])
+        raise UserError(f"flow.cc: no fluid model knows {cc!r}; known are {names}")
+    return version
 
 
 def _buffer_bytes(path: dict[str, Any]) -> float:
@@ -121,30 +121,30 @@ def _rtt_s(path: dict[str, Any], flow: dict[str, Any]) -> float:
 
 
 def _cautions(plan: Plan, kind: str) -> list[Caution]:
-    path, flows, found = plan["path"], plan["flows"], []
+    path, flows, cautions = plan["path"], plan["flows"], []
     greedy = ("stop_ns", "amount_bytes", "app_rate_bps", "receive_window_bytes")
     if any(flow.get(key) is not None for flow in flows for key in (*greedy, "pattern")):
-        found.append(Caution(
+        cautions.append(Caution(
             "greedy_flows", "the models let every flow send as much as its congestion control "
             "allows; amounts, application rates, ends and receive windows are ignored",
         ))  # fmt: skip
     if kind == "red":
-        found.append(Caution(
+        cautions.append(Caution(
             "idealised_red", "the model drops with probability queue/buffer, at once; the qdisc's "
             "thresholds and averaging are ignored",
         ))  # fmt: skip
     if path["reverse_rate_bps"] is not None:
-        found.append(Caution(
+        cautions.append(Caution(
             "one_bottleneck", "the limit of the way back is ignored",
         ))  # fmt: skip
     if path["mtu_bytes"] != FRAME_BYTES - 14:
-        found.append(Caution(
+        cautions.append(Caution(
             "full_sized_frames", f"the models count frames of {FRAME_BYTES} bytes; the MTU is "
             "ignored",
         ))  # fmt: skip
     if any(flow["ecn"] for flow in flows):
-        found.append(Caution("no_ecn", "the models drop where the qdisc would mark"))
-    return found
+        cautions.append(Caution("no_ecn", "the models drop where the qdisc would mark"))
+    return cautions
 
 
 def fluid_run(reading: Reading, window_start_s: float) -> tuple[FluidRun, list[int], list[Caution]]:

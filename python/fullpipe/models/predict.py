@@ -47,15 +47,15 @@ def predict(plan: Plan, warmup_s: float = 0.0) -> list[Prediction]:
         reading = read_plan(plan)
     except UserError:
         return []
-    found = []
+    predictions = []
     for model in (_steady, _extended, _fluid):
         try:
             prediction = model(reading, warmup_s)
         except UserError:
             continue
         if prediction is not None:
-            found.append(prediction)
-    return found
+            predictions.append(prediction)
+    return predictions
 
 
 def _steady(reading: Reading, warmup_s: float) -> Prediction | None:

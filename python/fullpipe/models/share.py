@@ -41,11 +41,11 @@ class Share:
 
 def version_of(cc: str) -> str:
     """What the models call a congestion control. Raises UserError for one that none knows."""
-    found = VERSIONS.get(cc.lower())
-    if found is None:
-        known = ", ".join(VERSIONS)
-        raise UserError(f"cc: no model knows {cc!r}; known are {known}")
-    return found
+    version = VERSIONS.get(cc.lower())
+    if version is None:
+        names = ", ".join(VERSIONS)
+        raise UserError(f"cc: no model knows {cc!r}; known are {names}")
+    return version
 
 
 def predict_share(
@@ -63,7 +63,7 @@ def predict_share(
     if chosen not in MODELS:
         raise UserError(f"model: {model!r} is unknown; known are best, {', '.join(MODELS)}")
     if version not in MODELS[chosen]:
-        others = ", ".join(name for name, known in MODELS.items() if version in known)
+        others = ", ".join(name for name, versions in MODELS.items() if version in versions)
         raise UserError(f"model: {chosen} does not know {version}; these do: {others}")
     contest = Contest(**{**vars(contest), "cc": version})
     if chosen == "steady":

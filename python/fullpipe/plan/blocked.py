@@ -23,17 +23,17 @@ def blocked_flows(plan: Mapping[str, Any]) -> dict[int, str]:
     }
     if not any(causes.values()) and not plan.get("access"):
         return {}
-    found = {}
+    blocked = {}
     for index, flow in enumerate(plan.get("flows", [])):
         is_up = flow["direction"] == "up"
         route = flow.get("route") or {"enter": 0, "leave": len(links) - 1}
         way: Direction = "forward" if is_up else "reverse"
-        passed = [causes[one, way] for one in range(route["enter"], route["leave"] + 1)]
+        passed = [causes[link, way] for link in range(route["enter"], route["leave"] + 1)]
         passed.append(_access_cause(plan.get("access") or {}, way))
         cause = next(filter(None, passed), "")
         if cause:
-            found[index] = cause
-    return found
+            blocked[index] = cause
+    return blocked
 
 
 def _causes(link: Mapping[str, Any], direction: Direction, packet_bytes: int) -> Iterator[str]:

@@ -82,7 +82,9 @@ def bottleneck_of(plan: Mapping[str, Any], direction: Direction) -> Bottleneck:
     if slowest is None:
         path, prefix = plan.get("path") or {}, "reverse_" if direction == "reverse" else ""
         keys: dict[str, Any] = {"rate_bps": None, "qdisc": {}}
-        wire: Mapping[str, Any] = {k: path.get(f"{prefix}{k}", one) for k, one in keys.items()}
+        wire: Mapping[str, Any] = {
+            k: path.get(f"{prefix}{k}", default) for k, default in keys.items()
+        }
         name = bottleneck(plan)
     else:
         wire, name = _wire(slowest, direction), str(slowest["name"])
@@ -96,13 +98,13 @@ def bottleneck_of(plan: Mapping[str, Any], direction: Direction) -> Bottleneck:
 def data_directions(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> list[Direction]:
     """In which directions a plan's data goes, with flows of these directions; datagrams count where
     there is nothing else."""
-    found = {*flow_directions, *[str(group["direction"]) for group in plan.get("traffic", ())]}
+    named = {*flow_directions, *[str(group["direction"]) for group in plan.get("traffic", ())]}
     if plan.get("pages"):
-        found.add("down")
-    if not found:
-        found = {str(one["direction"]) for one in plan.get("datagrams", ())}
-    directions: list[Direction] = ["forward"] if "up" in found or "down" not in found else []
-    return [*directions, "reverse"] if "down" in found else directions
+        named.add("down")
+    if not named:
+        named = {str(stream["direction"]) for stream in plan.get("datagrams", ())}
+    directions: list[Direction] = ["forward"] if "up" in named or "down" not in named else []
+    return [*directions, "reverse"] if "down" in named else directions
 
 
 def main_queue(plan: Mapping[str, Any], flow_directions: Iterable[str]) -> Bottleneck:
@@ -122,10 +124,12 @@ def _capacity(wire: Mapping[str, Any], mtu_bytes: int) -> Capacity:
         return Capacity()
     if trace:
         try:
-            found = link_traces.rate_trace(trace["path"])
+            rate_trace = link_traces.rate_trace(trace["path"])
         except ValueError:
             return Capacity()
-        return Capacity(trace=found.path) if found.sha256 == trace["sha256"] else Capacity()
+        return (
+            Capacity(trace=rate_trace.path) if rate_trace.sha256 == trace["sha256"] else Capacity()
+        )
     steps = [(at_ns / 1e9, float(bps)) for at_ns, bps in wire.get("rate_steps", ())]
     packet_bytes = wire_bytes(mtu_bytes)
     part = packet_bytes / framed_bytes(packet_bytes, aqm)
@@ -144,9 +148,9 @@ def framed_bytes(packet_bytes: int, aqm: Mapping[str, Any]) -> int:
 def _slowest(plan: Mapping[str, Any], direction: Direction) -> Mapping[str, Any] | None:
     """The slowest link of a plan's row in one direction, of equals the first; a policer makes its
     link as slow as itself."""
-    place, slowest, least_bps = DIRECTIONS.index(direction), None, math.inf
+    index, slowest, least_bps = DIRECTIONS.index(direction), None, math.inf
     for link in plan.get("links", []):
-        rate_bps = link_rates_bps(link)[place]
+        rate_bps = link_rates_bps(link)[index]
         if not rate_bps:
             continue
         rate_bps = min(rate_bps, policed_bps(link, direction) or math.inf)

@@ -75,7 +75,7 @@ class LinkQueue(NamedTuple):
 
 def link_queues(plan: Mapping[str, Any]) -> list[LinkQueue]:
     """Every queue that has a rate, and both of a link that is no wire."""
-    found = []
+    limits = []
     mtu = (plan.get("path") or {}).get("mtu_bytes", 1500)
     for link in plan.get("links", []):
         for direction, rate_bps in zip(DIRECTIONS, link_rates_bps(link), strict=True):
@@ -86,8 +86,8 @@ def link_queues(plan: Mapping[str, Any]) -> list[LinkQueue]:
                 )
                 if rate_bps and queue.policed_bps is not None:
                     rate_bps = min(rate_bps, queue.policed_bps)
-                found.append(LinkQueue(link["name"], direction, rate_bps, queue))
-    return found
+                limits.append(LinkQueue(link["name"], direction, rate_bps, queue))
+    return limits
 
 
 def equal_demand(plan: Mapping[str, Any], directions: Sequence[str]) -> tuple[int, ...]:

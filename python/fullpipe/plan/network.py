@@ -61,9 +61,9 @@ def network(scenario: Scenario) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def route(scenario: Scenario, one: Routed) -> dict[str, int]:
+def route(scenario: Scenario, routed: Routed) -> dict[str, int]:
     """Positions of the first and the last link of a plan that it passes."""
-    enter, leave = scenario.route(one)
+    enter, leave = scenario.route(routed)
     places = _places(scenario)
     return {"enter": places[enter][0], "leave": places[leave][1]}
 
@@ -85,7 +85,7 @@ def _places(scenario: Scenario) -> list[tuple[int, int]]:
     the first link; only what enters there passes it."""
     if scenario.wifi:
         others = range(1, max(1, len(scenario.link)))
-        return [(0, 1), *((place + 1, place + 1) for place in others)]
+        return [(0, 1), *((link + 1, link + 1) for link in others)]
     places, last = [], -1
     for link in scenario.link:
         first = last + 1
@@ -131,8 +131,8 @@ def _channel(scenario: Scenario, name: str, wifi: WifiOptions) -> dict[str, Any]
 
     stations = places([flow.station for flow in scenario.flow for _ in range(flow.count)])
     stations += places([probe.station for probe in scenario.probe])
-    others = places([one.station for one in (*scenario.page, *scenario.udp)])
-    traffic = places([one.station for one in scenario.traffic])
+    others = places([entry.station for entry in (*scenario.page, *scenario.udp)])
+    traffic = places([entry.station for entry in scenario.traffic])
     medium = {
         "kind": "wifi", "channel": resolve_wifi(wifi),
         "stations": [*stations, *(others if any(others) else ())],
@@ -147,11 +147,11 @@ def _links_down(scenario: Scenario) -> set[int]:
     down += [flow for flow in scenario.flow if flow.direction == "down"]
     down += [udp for udp in scenario.udp if udp.direction == "down"]
     down += [traffic for traffic in scenario.traffic if traffic.direction == "down"]
-    found: set[int] = set()
-    for one in down:
-        first, last = scenario.route(one)
-        found |= {*range(first, last + 1)}
-    return found
+    firsts: set[int] = set()
+    for entry in down:
+        first, last = scenario.route(entry)
+        firsts |= {*range(first, last + 1)}
+    return firsts
 
 
 def _direction(
@@ -188,12 +188,12 @@ def _rate_steps(direction: LinkDirection) -> list[list[int]]:
     steps = [(0, direction.rate or 0), *direction.rate_steps]
     ends = [(start, start + length) for start, length in direction.outage]
     changes = {at for at, _ in direction.rate_steps} | {at for both in ends for at in both}
-    found = []
+    limited = []
     for at in sorted(changes):
         _, rate = steps[bisect_right(steps, at, key=itemgetter(0)) - 1]
         outage = bisect_right(ends, at, key=itemgetter(0)) - 1
-        found.append([at, 0 if outage >= 0 and at < ends[outage][1] else rate])
-    return found
+        limited.append([at, 0 if outage >= 0 and at < ends[outage][1] else rate])
+    return limited
 
 
 def _delays_of_path(path: Path) -> dict[str, int]:

@@ -27,9 +27,9 @@ def longer(plan: Mapping[str, Any], more_ns: int) -> dict[str, Any]:
     """The plan with all round trips longer, in reverse direction, where testbeds put delays. Its
     queues stay: a buffer in BDP is one of the scenario's base RTT."""
 
-    def of(one: Mapping[str, Any]) -> Mapping[str, Any]:
-        own_ns = one["reverse_delay_ns"]  # None: the path's
-        return one if own_ns is None else {**one, "reverse_delay_ns": own_ns + more_ns}
+    def of(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        own_ns = entry["reverse_delay_ns"]  # None: the path's
+        return entry if own_ns is None else {**entry, "reverse_delay_ns": own_ns + more_ns}
 
     if not more_ns:
         return dict(plan)

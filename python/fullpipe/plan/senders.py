@@ -26,25 +26,27 @@ def senders(scenario: Scenario, seed: int) -> dict[str, list[dict[str, Any]]]:
     """`flows` and `probes` of a plan, and `pages`, `datagrams` and `traffic` where it has some.
 
     Raises UserError where two keys contradict each other, or two have one name."""
-    found = {
+    kinds = {
         "flows": list(_flows(scenario, seed)), "probes": list(_probes(scenario)),
         "pages": list(_pages(scenario)), "datagrams": list(_datagrams(scenario)),
         "traffic": list(_traffic(scenario)),
     }  # fmt: skip
-    for kind, members in found.items():
-        names = [one["name"] for one in members]
+    for kind, members in kinds.items():
+        names = [member["name"] for member in members]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise UserError(f"{kind}: the name {twice!r} is used twice; names must differ")
-    _put_on_hosts(found, scenario)
-    return {name: some for name, some in found.items() if some or name in ("flows", "probes")}
+    _put_on_hosts(kinds, scenario)
+    return {name: some for name, some in kinds.items() if some or name in ("flows", "probes")}
 
 
 def cc_choices(plan: Plan) -> list[tuple[str, dict[str, Any]]]:
     """(sender, choice) of every congestion control of a plan."""
-    found = [(f"flow {flow['name']}", flow["cc"]) for flow in plan["flows"]]
-    found += [(f"page {page['name']}", page["cc"]) for page in plan.get("pages", [])]
-    return found + [(f"traffic {group['name']}", group["cc"]) for group in plan.get("traffic", [])]
+    controls = [(f"flow {flow['name']}", flow["cc"]) for flow in plan["flows"]]
+    controls += [(f"page {page['name']}", page["cc"]) for page in plan.get("pages", [])]
+    return controls + [
+        (f"traffic {group['name']}", group["cc"]) for group in plan.get("traffic", [])
+    ]
 
 
 def _flows(scenario: Scenario, seed: int) -> Iterator[dict[str, Any]]:
@@ -158,14 +160,14 @@ def _hosts_of(scenario: Scenario, traffic: Traffic, key: str) -> list[dict[str, 
 
 
 def _own_delays_ns(
-    scenario: Scenario, one: Routed, rtt_ns: int | None, key: str
+    scenario: Scenario, routed: Routed, rtt_ns: int | None, key: str
 ) -> dict[str, int | None]:
     """Delays at the ends of what has a base RTT of its own; None: the path's."""
     if rtt_ns is None:
         return dict.fromkeys(DELAYS)
     forward_ns, what = scenario.path.forward_delay, "path.forward_delay, a part of it"
     if scenario.link:
-        first, last = scenario.route(one)
+        first, last = scenario.route(routed)
         forward_ns = sum(sum(link.delays_ns) for link in scenario.link[first : last + 1])
         what = f"its links' delays, {units.format_time(forward_ns)} both ways"
     if rtt_ns < forward_ns:
@@ -187,25 +189,25 @@ def _cc(choice: Choice) -> dict[str, Any]:
     return {"name": choice.name, "algorithm": algorithm, "params": list(choice.values)}
 
 
-def _put_on_hosts(found: Mapping[str, Sequence[dict[str, Any]]], scenario: Scenario) -> None:
+def _put_on_hosts(kinds: Mapping[str, Sequence[dict[str, Any]]], scenario: Scenario) -> None:
     """Gives each sender its hosts. Two share a host if they name the same number, are at the same
     link, have the same delays and negotiate the same ECN. What has jitter has a host of its own,
     and so has what sends over an access link."""
-    applications = [*found["pages"], *found["datagrams"]]
-    groups = [[(flow, flow)] for flow in found["flows"]]
-    groups.append([(probe, probe) for probe in found["probes"]])
-    groups += [[(one, one)] for one in applications]
+    applications = [*kinds["pages"], *kinds["datagrams"]]
+    groups = [[(flow, flow)] for flow in kinds["flows"]]
+    groups.append([(probe, probe) for probe in kinds["probes"]])
+    groups += [[(application, application)] for application in applications]
     groups += [
-        [({**group, **sender}, sender) for sender in group["senders"]] for group in found["traffic"]
+        [({**group, **sender}, sender) for sender in group["senders"]] for group in kinds["traffic"]
     ]
     # Probes and datagrams negotiate no ECN; they go where others do.
-    first = [*found["flows"], *applications, *found["traffic"]][0]
+    first = [*kinds["flows"], *applications, *kinds["traffic"]][0]
     ends, path = delays_at_ends(scenario), scenario.path
     path_jitter = resolve_jitter(path.jitter, path.jitter_shape)
     near: dict[Any, int] = {}
     far: dict[Any, int] = {}
     for index, members in enumerate(groups):
-        for settings, one in members:
+        for settings, member in members:
             forward_ns, reverse_ns = (
                 ends[key] if settings.get(key) is None else settings[key] for key in DELAYS
             )
@@ -213,7 +215,7 @@ def _put_on_hosts(found: Mapping[str, Sequence[dict[str, Any]]], scenario: Scena
             has_jitter = jitter is not None and jitter["max_ns"] > 0
             sends = settings.get("direction") if scenario.host.access_rate else None
             ecn = settings if "ecn" in settings else first
-            near_number, far_number = one.pop("host_numbers")
+            near_number, far_number = member.pop("host_numbers")
             sender = (
                 near_number, reverse_ns, ecn.get("ecn", False), ecn.get("ecn_kind"),
                 index if has_jitter or sends == "up" else None, settings["route"]["enter"],
@@ -222,7 +224,7 @@ def _put_on_hosts(found: Mapping[str, Sequence[dict[str, Any]]], scenario: Scena
                 far_number, forward_ns, index if sends == "down" else None,
                 settings["route"]["leave"],
             )  # fmt: skip
-            one["hosts"] = {
+            member["hosts"] = {
                 "near": near.setdefault(sender, len(near)),
                 "far": far.setdefault(receiver, len(far)),
             }

@@ -88,10 +88,10 @@ def unsealed(file: Path, text: str) -> dict[str, Any]:
         if any(isinstance(value, str) and _DIGEST.fullmatch(value) for value in document.values()):
             raise DamagedError(file)  # the name of its checksum is damaged
         return document
-    found = {name: value for name, value in document.items() if name != _SEAL}
-    if document[_SEAL] != _digest(found) or text.strip("\n") != sealed(found):
+    content = {name: value for name, value in document.items() if name != _SEAL}
+    if document[_SEAL] != _digest(content) or text.strip("\n") != sealed(content):
         raise DamagedError(file)
-    return found
+    return content
 
 
 def sha256_of(file: Path) -> str:
@@ -111,8 +111,8 @@ def _listed(manifest: Path) -> dict[str, list[str]]:
     listed = unsealed(manifest, text).get("files")
     if text != _text(listed if isinstance(listed, dict) else {}):
         raise DamagedError(manifest)
-    found: dict[str, list[str]] = listed or {}
-    return found
+    listed_names: dict[str, list[str]] = listed or {}
+    return listed_names
 
 
 def _text(listed: Mapping[str, list[str]]) -> str:

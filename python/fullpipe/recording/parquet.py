@@ -36,7 +36,7 @@ def write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, file: Path) -> N
         waiting: list[pa.Table] = []
         for piece in pieces:
             waiting.append(piece)
-            if sum(one.num_rows for one in waiting) >= _GROUP_ROWS:
+            if sum(batch.num_rows for batch in waiting) >= _GROUP_ROWS:
                 writer.write_table(pa.concat_tables(waiting))
                 waiting = []
         if waiting:

@@ -200,8 +200,8 @@ class Recording:
         try:
             with opened_parquet(file) as opened:
                 names = opened.schema_arrow.names
-            found = schema_of(_WITH_VARIABLES, names).names
-            return list(found[len(TABLES[_WITH_VARIABLES]) :])
+            columns = schema_of(_WITH_VARIABLES, names).names
+            return list(columns[len(TABLES[_WITH_VARIABLES]) :])
         except (OSError, pa.ArrowException, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise RecordingError(f"{file}: cannot be read: {reason}") from None
@@ -265,19 +265,23 @@ class Recording:
         """Problems that the engine reported, which make its figures unreliable; empty if it
         reported none."""
         health = self.metadata.get("health")
-        found = health.get("problems", []) if isinstance(health, dict) else []
-        return [str(problem) for problem in found] if isinstance(found, list) else [str(found)]
+        problems = health.get("problems", []) if isinstance(health, dict) else []
+        return (
+            [str(problem) for problem in problems]
+            if isinstance(problems, list)
+            else [str(problems)]
+        )
 
     @property
     def warnings(self) -> list[str]:
         """Why the run is unreliable: unhealthy, interrupted or failed; empty if it is reliable.
         Every view of the run's figures must show these too."""
-        found = [f"unhealthy: {problem}" for problem in self.problems]
+        warnings = [f"unhealthy: {problem}" for problem in self.problems]
         if self.metadata.get("interrupted"):
-            found.append("interrupted before its end; what was recorded until then is shown")
+            warnings.append("interrupted before its end; what was recorded until then is shown")
         if self.metadata.get("failure"):
-            found.append(f"failed: {self.metadata['failure']}")
-        return found
+            warnings.append(f"failed: {self.metadata['failure']}")
+        return warnings
 
 
 def write_recording(

@@ -22,13 +22,13 @@ def number(value: Any) -> float:
 def beside_others(measure: Mapping[str, Any], subject: str) -> Place:
     """Whether a subject's value is better or worse than those of all others by more than a tenth,
     or between them; empty where neither more nor less is better, or there is nothing to compare."""
-    values = {name: number(found["value"]) for name, found in measure["subjects"].items()}
-    mine = values.pop(subject)
+    values = {name: number(interval["value"]) for name, interval in measure["subjects"].items()}
+    own = values.pop(subject)
     others = [value for value in values.values() if not math.isnan(value)]
-    if not measure["better"] or not others or math.isnan(mine):
+    if not measure["better"] or not others or math.isnan(own):
         return ""
     low, high = min(others), max(others)
-    is_less, is_more = mine < low - APART * abs(low), mine > high + APART * abs(high)
+    is_less, is_more = own < low - APART * abs(low), own > high + APART * abs(high)
     if measure["better"] == "more":
         is_less, is_more = is_more, is_less
     return "better" if is_less else "worse" if is_more else "between"

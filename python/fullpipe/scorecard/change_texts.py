@@ -18,18 +18,18 @@ _VERDICTS: tuple[Verdict, ...] = ("worse", "better", "same")
 
 def shown(value: Any) -> str:
     """A number with three digits, or `never`."""
-    found = number(value)
-    if math.isnan(found):
+    parsed = number(value)
+    if math.isnan(parsed):
         return "-"
-    if math.isinf(found):
+    if math.isinf(parsed):
         return "never"
-    return f"{found:.3g}" if abs(found) < 1000 else f"{found:.0f}"
+    return f"{parsed:.3g}" if abs(parsed) < 1000 else f"{parsed:.0f}"
 
 
-def shown_with_interval(found: Mapping[str, Any]) -> str:
+def shown_with_interval(interval: Mapping[str, Any]) -> str:
     """A subject's value in a scorecard, with half of its 95 % interval where it has one."""
-    low, high = number(found["low"]), number(found["high"])
-    text = shown(found["value"])
+    low, high = number(interval["low"]), number(interval["high"])
+    text = shown(interval["value"])
     if not (math.isfinite(low) and math.isfinite(high)):
         return text
     return f"{text} ±{(high - low) / 2:.2g}"
@@ -110,10 +110,10 @@ def document(comparison: Comparison, judged: Judged) -> dict[str, Any]:
 
 
 def _plain(change: Change) -> dict[str, Any]:
-    found = {"id": change.id, **dataclasses.asdict(change)}
+    fields = {"id": change.id, **dataclasses.asdict(change)}
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in found.items()
+        for key, value in fields.items()
     }
 
 

@@ -73,8 +73,8 @@ class Comparison:
 
     def of(self, verdict: Verdict) -> list[Change]:
         """The changes with this verdict, the largest first."""
-        found = [change for change in self.changes if change.verdict == verdict]
-        return sorted(found, key=lambda change: -abs(change.worse_by))
+        changes = [change for change in self.changes if change.verdict == verdict]
+        return sorted(changes, key=lambda change: -abs(change.worse_by))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def compare(
     Raises UserError if the documents were not made alike."""
     _check_alike(before, now)
     old, new = baseline or str(before["scorecard"]), str(now["scorecard"])
-    known = {
+    measures = {
         (item["id"], measure["id"]): (item, measure)
         for item in before["items"]
         for measure in item["measures"]
@@ -107,7 +107,7 @@ def compare(
             if not measure["better"]:
                 continue
             name = f"{item['id']}.{measure['id']}"
-            earlier = known.get((item["id"], measure["id"]))
+            earlier = measures.get((item["id"], measure["id"]))
             if earlier is None or earlier[0]["cells"] != item["cells"]:
                 untested[name] = "the baseline has other cells"
                 continue
@@ -175,10 +175,10 @@ def _tested(pair: _Pair, level: float) -> Change:
     measure = pair.measure
     shift = mean_shift(pair.before, pair.now, level)
     before, now = float(pair.before.mean()), float(pair.now.mean())
-    found = (shift.low, shift.difference, shift.high)
+    interval = (shift.low, shift.difference, shift.high)
     if measure["better"] == "more":
-        found = (-shift.high, -shift.difference, -shift.low)
-    low, worsening, high = found
+        interval = (-shift.high, -shift.difference, -shift.low)
+    low, worsening, high = interval
     counts = max(LEAST_SHARE * abs(before), measure["least"])
     told = (low > 0 or high < 0) and abs(worsening) > counts
     return Change(

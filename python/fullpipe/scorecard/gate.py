@@ -82,13 +82,13 @@ class Gate:
         self._conditions = [self._condition(text) for text in conditions]
         self._accepted = read_model(AllowList, allow).allow if allow is not None else []
         for entry in self._accepted:
-            known = self._ids.get(entry.item)
-            if known is None:
+            measures = self._ids.get(entry.item)
+            if measures is None:
                 raise UserError(f"{allow}: item {entry.item!r} is unknown or not in this card")
-            if entry.measure is not None and entry.measure not in known:
+            if entry.measure is not None and entry.measure not in measures:
                 raise UserError(
                     f"{allow}: {entry.item} has no measure {entry.measure!r}; it has "
-                    f"{', '.join(known)}"
+                    f"{', '.join(measures)}"
                 )
 
     def judge(self, comparison: Comparison) -> Judged:
@@ -100,12 +100,12 @@ class Gate:
         }
         counting = [change for change in worse if why[change] is None]
         names = self._names(counting)
-        holding = [one.text for one in self._conditions if one.holds(names)]
+        holding = [condition.text for condition in self._conditions if condition.holds(names)]
         unused = [e for e in self._accepted if not any(e.covers(change) for change in worse)]
         return Judged(
             failing=() if self._conditions else tuple(counting),
             accepted=tuple((change, text) for change, text in why.items() if text is not None),
-            conditions=tuple(one.text for one in self._conditions),
+            conditions=tuple(condition.text for condition in self._conditions),
             holding=tuple(holding),
             unused=tuple(unused),
         )
@@ -113,30 +113,30 @@ class Gate:
     def _condition(self, text: str) -> _Condition:
         names = self._names(())
         try:
-            found = _Condition(text, self._ids)
-            if not found.names:
+            condition = _Condition(text, self._ids)
+            if not condition.names:
                 raise UserError(f"--fail-if {text!r}: names nothing; {_HINT}")
-            unknown = sorted(found.names - set(names))
+            unknown = sorted(condition.names - set(names))
             if unknown:
                 raise UserError(f"--fail-if {text!r}: {unknown[0]} is unknown; {_HINT}")
-            found.holds(names)
+            condition.holds(names)
         except ExpressionError as error:
             raise UserError(f"--fail-if {text!r}: {error}; {_HINT}") from None
-        return found
+        return condition
 
     def _names(self, worse: Sequence[Change]) -> dict[str, float]:
         """The largest worsening of any item, of each item, of each kind of measure, and of each
         item's measures."""
-        found = {ANY: 0.0}
+        worse_by = {ANY: 0.0}
         for item, measures in self._ids.items():
-            found[_identifier(item)] = 0.0
+            worse_by[_identifier(item)] = 0.0
             for measure in measures:
-                found[measure] = found[f"{_identifier(item)}.{measure}"] = 0.0
+                worse_by[measure] = worse_by[f"{_identifier(item)}.{measure}"] = 0.0
         for change in worse:
             item = _identifier(change.item)
             for name in (ANY, item, change.measure, f"{item}.{change.measure}"):
-                found[name] = max(found[name], change.worse_by)
-        return found
+                worse_by[name] = max(worse_by[name], change.worse_by)
+        return worse_by
 
 
 class _Condition:
@@ -146,8 +146,8 @@ class _Condition:
     def __init__(self, text: str, ids: Mapping[str, Sequence[str]]) -> None:
         self.text = text
         longest_first = sorted(ids, key=len, reverse=True)
-        known = "|".join(re.escape(item) for item in longest_first)
-        pattern = re.compile(rf"(?<![\w.-])({known})(?![\w-]|\.\d)")
+        names = "|".join(re.escape(item) for item in longest_first)
+        pattern = re.compile(rf"(?<![\w.-])({names})(?![\w-]|\.\d)")
         spelled = pattern.sub(lambda match: _identifier(match[1]), text) if ids else text
         self._condition = Condition(spelled, "item or measure")
 

@@ -23,15 +23,15 @@ _MAIN = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 def commit_of(file: Path, revision: str) -> str:
     """The full hash of a commit of the repository that a file lies in. Raises UserError if there is
     no such commit or no repository."""
-    found = _git(file, "rev-parse", "--verify", "--quiet", "--end-of-options",
+    commit = _git(file, "rev-parse", "--verify", "--quiet", "--end-of-options",
                  f"{revision}^{{commit}}")  # fmt: skip
-    if found is None:
+    if commit is None:
         _top(file)
         raise UserError(
             f"--baseline {revision}: is no folder of an earlier --out, no congestion control, and "
             f"no commit of the repository of {file}"
         )
-    return found.decode("ascii").strip()
+    return commit.decode("ascii").strip()
 
 
 def usual_baseline(file: Path) -> str | None:
@@ -69,8 +69,8 @@ def check_out(file: Path, commit: str, folder: Path) -> Path:
         raise UserError(f"--baseline {commit[:12]}: holds no {inside}")
     beside = [] if inside.parent == PurePosixPath() else [f"{inside.parent}/"]
     listed = _git(file, "ls-tree", "-r", "-z", "-l", "--full-tree", commit, *beside)
-    found = [_entry(line) for line in (listed or b"").split(b"\0") if line]
-    wanted = [(name, blob, size) for mode, blob, size, name in found
+    entries = [_entry(line) for line in (listed or b"").split(b"\0") if line]
+    wanted = [(name, blob, size) for mode, blob, size, name in entries
               if mode in _REGULAR and name.suffix in _SUFFIXES]  # fmt: skip
     if len(wanted) > _MAX_FILES or sum(size for _, _, size in wanted) > _MAX_BYTES:
         raise UserError(
@@ -78,11 +78,11 @@ def check_out(file: Path, commit: str, folder: Path) -> Path:
             f"{commit[:12]}; keep an algorithm in a folder of its own"
         )
     for name, blob, _ in wanted:
-        place = folder / name.relative_to(inside.parent)
-        if ".." in place.parts:
+        copy = folder / name.relative_to(inside.parent)
+        if ".." in copy.parts:
             raise UserError(f"{commit[:12]}: {name}: is no path inside the folder")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(_git(file, "cat-file", "blob", blob) or b"")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(_git(file, "cat-file", "blob", blob) or b"")
     return folder / inside.name
 
 
@@ -102,10 +102,10 @@ def _inside(file: Path, top: Path) -> str:
 def _top(file: Path) -> Path:
     if shutil.which("git") is None:
         raise UserError("--baseline: a commit needs git, which is not installed")
-    found = _git(file, "rev-parse", "--show-toplevel")
-    if found is None:
+    root = _git(file, "rev-parse", "--show-toplevel")
+    if root is None:
         raise UserError(f"{file}: lies in no git repository that can be read")
-    return Path(found.decode("utf-8", "surrogateescape").rstrip("\n"))
+    return Path(root.decode("utf-8", "surrogateescape").rstrip("\n"))
 
 
 def _git(file: Path, *words: str) -> bytes | None:

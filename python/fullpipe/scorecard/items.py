@@ -126,28 +126,33 @@ class Item(_Part):
 
 def items(folder: Path | None = None) -> list[Item]:
     """All items, RFC 9743's first. Raises UserError naming file and key."""
-    place = folder or shipped("scorecard")
-    return [_read(path) for name in _FOLDERS for path in sorted((place / name).glob("*.toml"))]
+    source_folder = folder or shipped("scorecard")
+    return [
+        _read(path) for name in _FOLDERS for path in sorted((source_folder / name).glob("*.toml"))
+    ]
 
 
 def check_measures(measures: Sequence[Measure], where: str) -> None:
     """Raises UserError for a measure that the store's tables do not have; `where` is the key of
     the list, with its file."""
     for index, measure in enumerate(measures):
-        mine = f"{where}.{index}"
+        item_where = f"{where}.{index}"
         table, _, column = measure.column.partition(".")
         if table not in _COLUMNS:
             tables = ", ".join(_COLUMNS)
             raise UserError(
-                f"{mine}.column: {measure.column!r} is no TABLE.COLUMN; the tables are {tables}"
+                f"{item_where}.column: {measure.column!r} is no TABLE.COLUMN; "
+                f"the tables are {tables}"
             )
         if column not in _COLUMNS[table]:
-            known = ", ".join(_COLUMNS[table])
-            raise UserError(f"{mine}.column: {column!r} is no column of {table}; there are {known}")
+            columns = ", ".join(_COLUMNS[table])
+            raise UserError(
+                f"{item_where}.column: {column!r} is no column of {table}; there are {columns}"
+            )
         if (table == "flows") != bool(measure.group):
-            raise UserError(f"{mine}.group: belongs to columns of flows, which need it")
+            raise UserError(f"{item_where}.group: belongs to columns of flows, which need it")
         if measure.harm and not measure.better:
-            raise UserError(f"{mine}.better: is missing; harm needs it")
+            raise UserError(f"{item_where}.better: is missing; harm needs it")
 
 
 def _read(path: Path) -> Item:

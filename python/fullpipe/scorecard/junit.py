@@ -26,7 +26,7 @@ def junit(card: Mapping[str, Any], comparison: Comparison, judged: Judged) -> st
     accepted = dict(judged.accepted)
     for item in card["items"]:
         suite = _suite(root, item["id"])
-        for change in (one for one in comparison.changes if one.item == item["id"]):
+        for change in (change for change in comparison.changes if change.item == item["id"]):
             case = _case(suite, change.measure)
             _add_change(case, change, judged, accepted.get(change))
         for name, why in comparison.untested.items():

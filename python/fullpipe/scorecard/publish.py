@@ -66,10 +66,10 @@ def own_page(card: Mapping[str, Any], draft: Sequence[Mapping[str, Any]]) -> str
     for item in card["items"]:
         if item["measures"] and len(item["cells"]) > 1:
             measure = item["measures"][0]
-            found = measure["subjects"][name]
+            interval = measure["subjects"][name]
             lines.append(
-                f"| {item['id']} | {measure['title']} | {shown(found['worst'])} | "
-                f"{item['cells'][found['worst_cell']]} |"
+                f"| {item['id']} | {measure['title']} | {shown(interval['worst'])} | "
+                f"{item['cells'][interval['worst_cell']]} |"
             )
     if any(case["holds"] is not None for case in draft):
         held = [case for case in draft if case["holds"]]
@@ -91,8 +91,8 @@ def _titled(measure: Mapping[str, Any]) -> str:
 def _of_others(measure: Mapping[str, Any], subject: str) -> str:
     """The range of the others."""
     texts = [
-        f"{name} {shown(found['value'])}"
-        for name, found in measure["subjects"].items()
+        f"{name} {shown(interval['value'])}"
+        for name, interval in measure["subjects"].items()
         if name != subject
     ]
     return ", ".join(texts)

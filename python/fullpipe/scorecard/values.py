@@ -34,16 +34,16 @@ class Rows:
 
 def rows_of(store: Store, keys: set[str]) -> Rows:
     """The rows of these runs."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for name in ("runs", "path", "flows"):
         table = store.table(name)
         wanted = pc.is_in(table["key"], value_set=pc.cast(list(keys), table["key"].type))
-        found[name] = table.filter(wanted).to_pylist()
+        rows[name] = table.filter(wanted).to_pylist()
     flows: dict[str, list[Mapping[str, Any]]] = {}
-    for row in sorted(found["flows"], key=lambda row: row["flow_id"]):
+    for row in sorted(rows["flows"], key=lambda row: row["flow_id"]):
         flows.setdefault(row["key"], []).append(row)
     return Rows(
-        {row["key"]: row for row in found["runs"]}, {row["key"]: row for row in found["path"]},
+        {row["key"]: row for row in rows["runs"]}, {row["key"]: row for row in rows["path"]},
         flows,
     )  # fmt: skip
 
@@ -52,17 +52,17 @@ def values_of(
     item: Item, measure: Measure, cells: Sequence[Cell], alone: Sequence[Cell] | None, rows: Rows
 ) -> Values:
     """A measure in each cell, seed by seed; NaN where a run failed or has nothing to measure."""
-    found = []
+    harms = []
     for index, cell in enumerate(cells):
         values = [_value(measure, key, rows) for key in cell.keys]
         if measure.harm and alone is not None and measure.better:
             base = [_value(measure, key, rows) for key in alone[index].keys]
             values = [
-                harm(one, with_it, measure.better)
-                for one, with_it in zip(base, values, strict=True)
+                harm(alone, with_it, measure.better)
+                for alone, with_it in zip(base, values, strict=True)
             ]
-        found.append(values)
-    return found
+        harms.append(values)
+    return harms
 
 
 def cell_labels(cells: Sequence[Cell]) -> list[str]:
@@ -89,13 +89,15 @@ def _value(measure: Measure, key: str, rows: Rows) -> float:
 
 def _of_flows(measure: Measure, column: str, flows: Sequence[Mapping[str, Any]]) -> float:
     group = measure.group
-    mine = [row for row in flows if row["flow"] == group or row["flow"].startswith(f"{group}.")]
-    if not mine:
+    group_rows = [
+        row for row in flows if row["flow"] == group or row["flow"].startswith(f"{group}.")
+    ]
+    if not group_rows:
         return math.nan
     # The duration of a download that does not end is infinite.
     never = math.inf if column == "completion_s" else math.nan
-    found = [never if row[column] is None else float(row[column]) for row in mine]
-    values = np.array(found) * measure.scale
+    numbers = [never if row[column] is None else float(row[column]) for row in group_rows]
+    values = np.array(numbers) * measure.scale
     if measure.at == "min_times_count":
         return float(values.min() * len(flows))
     if measure.at == "p95":
