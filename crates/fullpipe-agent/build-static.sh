@@ -5,7 +5,7 @@ set -eu
 out=$1
 folder=${CARGO_TARGET_DIR:-target}${TARGET:+/$TARGET}
 # The flag is the program's alone, and the features are those of the Python module, so that both share
-# all compiled crates.
+# all compiled crates (tests/python/test_shared_crates.py).
 cargo rustc --release --locked --quiet ${TARGET:+--target "$TARGET"} -p fullpipe-agent --bin fullpipe-agent \
 	--features fullpipe-cc/external -- -C target-feature=+crt-static
 "${STRIP:-strip}" -o "$out/fullpipe-agent.new" "$folder/release/fullpipe-agent"

@@ -76,7 +76,7 @@ fn read<T: DeserializeOwned>() -> Result<T, String> {
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| format!("request: {error}"))
+    serde_json::from_slice(text.as_bytes()).map_err(|error| format!("request: {error}"))
 }
 
 fn load(request: &Request, is_traced: bool) -> Result<kernel_cc::Loaded, String> {

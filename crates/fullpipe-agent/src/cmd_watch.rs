@@ -43,7 +43,7 @@ pub(crate) fn run() -> Result<(), String> {
         .read_line(&mut line)
         .map_err(|error| format!("standard input: {error}"))?;
     let request: Request =
-        serde_json::from_str(&line).map_err(|error| format!("request: {error}"))?;
+        serde_json::from_slice(line.as_bytes()).map_err(|error| format!("request: {error}"))?;
     let failed = |error: io::Error| format!("{}: {error}", request.out);
     let mut sink = FileSink::create(&request.out).map_err(failed)?;
     let mut watched = HashMap::new();

@@ -66,12 +66,12 @@ fn main() -> ExitCode {
 
 /// Runs the request on standard input in namespaces of this host's kernel; frames go to `output`.
 fn run(output: &str) -> Result<(), String> {
-    let mut text = String::new();
+    let mut text = Vec::new();
     std::io::stdin()
-        .read_to_string(&mut text)
+        .read_to_end(&mut text)
         .map_err(|error| format!("standard input: {error}"))?;
     let request: Request =
-        serde_json::from_str(&text).map_err(|error| format!("request: {error}"))?;
+        serde_json::from_slice(&text).map_err(|error| format!("request: {error}"))?;
     let mut sink = FileSink::create(output).map_err(|error| format!("{output}: {error}"))?;
     run::carry_out(&request, Processors::default(), &mut Vec::new(), &mut sink);
     sink.finish().map_err(|error| format!("{output}: {error}"))
