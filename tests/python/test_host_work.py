@@ -4,8 +4,10 @@ a processor allows and what a link carries meanwhile."""
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
+import numpy as np
 import pytest
 
 import capture
@@ -15,6 +17,7 @@ from fullpipe.engines.sim import SimEngine
 from fullpipe.metrics import summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
+from helpers import column, simulate
 
 #: A full packet takes 121 us of the wire.
 PATH = {"rate": "100mbit", "rtt": "10ms", "buffer": "2bdp"}
@@ -195,3 +198,26 @@ def test_acks_leave_a_host_in_the_order_in_which_it_makes_them(tmp_path: Path) -
         acks = [one.ack for one in segments if not one.leaves]
         assert len(acks) > 100
         assert acks == sorted(acks)
+
+
+def late_rtt_ms(seed: int, host: dict[str, Any]) -> float:
+    """Median smoothed RTT of BBRv1 whose ACKs are held for up to 25 ms, from 12 s on."""
+    raw = simulate(
+        duration="20s", seed=seed, start_spread="100ms", host=host,
+        link=[{
+            "name": "held", "rate": "100mbit", "delay": "5ms", "buffer": "400pkt",
+            "reverse": {"hold": {"time": "25ms"}},
+        }],
+        flow=[{"cc": "bbr1"}],
+    )  # fmt: skip
+    t_us, srtt_us = (column(raw, "flow_samples", name) for name in ("t_us", "srtt_us"))
+    return float(np.median(srtt_us[t_us > 12e6])) / 1000
+
+
+def test_held_acks_keep_a_queue_where_a_host_handles_them_one_after_another() -> None:
+    """BBRv1 has a median RTT of 28.3 ms in Linux 6.12.117, whose hosts take 6.5 us for an ACK
+    (docs/evidence/agreement.md). A host without cost takes 200 held ACKs at one instant: 12.2."""
+    assert mean(late_rtt_ms(seed, {"ack_cost": "6500ns"}) for seed in (1, 2, 3)) == pytest.approx(
+        28.3, abs=3
+    )
+    assert late_rtt_ms(1, {}) < 14
