@@ -9,9 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from helpers import column, simulate
+from helpers import column, measured, simulate
 
 SEEDS = range(1, 5)
+#: Figure -> how far the means may be apart: a share of the kernel's, or so much. Losses of three
+#: runs and four seeds scatter by a tenth of their mean.
+APART = {
+    "lost_pings": (0.3, 3),
+    "ping_p50_ms": (0.03, 0),
+    "lost_datagrams": (0.25, 3),
+    "delay_p50_ms": (0.05, 0.1),
+    "delay_p95_ms": (0.1, 0.1),
+}
 
 
 def lost_pings(raw: dict[str, Any]) -> int:
@@ -78,3 +87,37 @@ def test_red_sees_no_idle_time_between_the_frames_of_a_video() -> None:
     """htb does not ask an empty RED for packets, so the average never decays by time. Linux loses
     31.8 % of the video; where each pause counts as idle time, RED loses 64 %."""
     assert mean(lost_share(seed) for seed in SEEDS) == pytest.approx(0.318, abs=0.01)
+
+
+def figures(qdisc: str, seed: int) -> dict[str, float]:
+    """What pings and a stream of 64 kbit/s have beside two bulk flows, until 2 s before the end."""
+    raw = simulate(
+        duration="25s", seed=seed, start_spread="400ms", rtt_spread="1pkt",
+        path={"rate": "2mbit", "rtt": "40ms", "qdisc": qdisc},
+        flow=[{"cc": "cubic"}, {"cc": "cubic"}],
+        udp=[{"rate": "64kbit", "payload": "160B", "start": "2s"}],
+        probe=[{"interval": "150ms", "kind": "ping", "start": "2s"}],
+    )  # fmt: skip
+    rtt_us = column(raw, "ping_samples", "rtt_us")[column(raw, "ping_samples", "t_us") < 23e6]
+    _, (delays, arrived) = raw["datagrams"]["delay_us"]  # a datagram that is lost has no delay
+    is_counted = column(raw, "datagrams", "t_us") < 23e6
+    has_arrived = np.frombuffer(arrived, dtype="u1").astype(bool)
+    delay_us = np.frombuffer(delays, dtype="<u8")[is_counted & has_arrived]
+    return {
+        "lost_pings": int((rtt_us == 0).sum()),
+        "ping_p50_ms": float(np.median(rtt_us[rtt_us > 0])) / 1000,
+        "lost_datagrams": int((is_counted & ~has_arrived).sum()),
+        "delay_p50_ms": float(np.median(delay_us)) / 1000,
+        "delay_p95_ms": float(np.percentile(delay_us, 95)) / 1000,
+    }
+
+
+@pytest.mark.parametrize("qdisc", sorted({row["qdisc"] for row in measured("sparse_kernel.csv")}))
+def test_pings_and_a_stream_beside_bulk_flows_fare_as_in_the_kernel(qdisc: str) -> None:
+    kernel = [row for row in measured("sparse_kernel.csv") if row["qdisc"] == qdisc]
+    simulated = [figures(qdisc, seed) for seed in SEEDS]
+    for name, (share, least) in APART.items():
+        expected = mean(float(row[name]) for row in kernel)
+        assert mean(one[name] for one in simulated) == pytest.approx(
+            expected, rel=share, abs=least
+        ), name
