@@ -17,14 +17,17 @@ Every metric of a run is defined once, in `crates/fullpipe-metrics/src/definitio
 commands take it from there. This page is written by `python scripts/metrics.py`.
 
 The **window** is the part of a run that counts: from the first sampling time that is not before
-the end of the warm-up, to the last sample. Goodput and shares count payload, utilisation counts
-bytes on the wire. Flows down do not share with flows up: the shares of the flows of one direction
-sum to 1.
+the end of the warm-up, to the last sample. Goodput and shares count payload, throughput bytes on
+the wire, and utilisation also what the link's layer adds. Flows down do not share with flows up:
+the shares of the flows of one direction sum to 1.
 
 **What a link could carry** is the integral of its rate over the window, through rate steps and
 outages; of a trace, its delivery opportunities. The **queueing delay** at a sample is the time
 that the link takes for what waits then, at the rates that follow. Both come from the plan, so
-they are the same on every engine. Wi-Fi has neither, nor does CAKE with `autorate_ingress`.
+they are the same on every engine. What a layer adds to packets (`overhead`, `mpu`, `framing`, of
+the link or of CAKE) counts as carried and as waiting. Recordings have bytes and numbers of packets,
+so these are taken for full packets and plain ACKs. Wi-Fi has neither a capacity nor such a delay,
+nor does CAKE with `autorate_ingress`.
 
 RTTs and congestion windows of a flow are those up to its **end**: what a run records after that
 changes none of its metrics.

@@ -1,4 +1,5 @@
-"""Every kind of traffic has its figures in the terminal, in JSON, on pages and in comparisons."""
+"""Every kind of traffic has its figures in every place. Figures of links count what their layers
+add and what ACK filters take."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -14,9 +16,11 @@ from fullpipe.agreement.expected import brief
 from fullpipe.cli.run_tables import path_line, run_tables
 from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics import summarise
+from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.kinds import KINDS, Kind
 from fullpipe.metrics.limiting import limiting_link
-from fullpipe.plan.bottleneck import framed_bytes
+from fullpipe.plan.bottleneck import bottleneck_of
+from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
 from fullpipe.report.comparison import compare_runs
 from fullpipe.report.page import write_report
@@ -108,28 +112,55 @@ def test_what_is_said_of_kernels_in_the_terminal_is_one_line(buffer: str, rate: 
     assert len(text) <= 100 and "docs/evidence/map.md" in text
 
 
-@pytest.mark.parametrize(
-    ("options", "packet_bytes", "framed"),
-    [
-        ({}, 1514, 1514),  # raw: the Ethernet header counts
-        ({"overhead_bytes": 10, "framing": "atm"}, 1514, 32 * 53),  # 1510 B in cells of 48
-        ({"overhead_bytes": 22, "framing": "ptm"}, 1514, 1522 + 24),
-        ({"overhead_bytes": 0, "mpu_bytes": 84}, 66, 84),
-        ({"overhead_bytes": -14}, 1514, 1486),
-    ],
-)
-def test_what_a_packet_takes_of_a_shapers_rate_is_as_linux_counts_it(
-    options: dict[str, Any], packet_bytes: int, framed: int
-) -> None:
-    assert framed_bytes(packet_bytes, options) == framed
+ATM = {"framing": "atm", "overhead": 10}
+FULL_LINES = {
+    "CAKE counts": {"path": {"qdisc": "cake", "qdisc_options": ATM}},
+    "the link counts": {"path": ATM},
+    "the link counts for CAKE": {"path": {"qdisc": "cake", **ATM}},
+    "named": {"path": {"overhead": "pppoe-vcmux"}},
+    "a link of a row": {"link": [{"name": "dsl", "rate": "840kbit", "delay": "15ms", **ATM}]},
+    "datagrams of 200 B": {"path": {"overhead": 38, "mpu": 84}, "flow": [],
+                           "udp": [{"rate": "2mbit", "payload": "200B"}]},
+    "ACKs alone": {"path": {"rate": "100mbit", "reverse_rate": "400kbit", "overhead": 0,
+                            "mpu": 120}},
+}  # fmt: skip
 
 
-def test_a_full_line_of_atm_is_used_wholly(tmp_path: Path) -> None:
-    document = {
-        "duration": "30s", "warmup": "10s",
-        "path": {"rate": "840kbit", "rtt": "30ms", "qdisc": "cake",
-                 "qdisc_options": {"framing": "atm", "overhead": 10}},
-        "flow": [{"cc": "cubic"}],
-    }  # fmt: skip
+@pytest.mark.parametrize("line", FULL_LINES)
+def test_a_full_line_is_used_wholly_whatever_its_layer_adds(line: str, tmp_path: Path) -> None:
+    document = {"duration": "30s", "warmup": "10s", "flow": [{"cc": "cubic"}], **FULL_LINES[line]}
+    if path := document.get("path"):
+        document["path"] = {"rate": "840kbit", "rtt": "30ms", **path}
     [made] = run_scenario(make_scenario(document), "warmup = '10s'", [tmp_path / "r"]).recordings
-    assert summarise(made)["path"]["utilisation"] == pytest.approx(1.0, abs=0.01)
+    links = summarise(made)["links"]
+    fullest = max(link["utilisation"] for link in links)
+    assert fullest == pytest.approx(1.0, abs=0.01)
+
+
+def test_the_delay_of_a_queue_of_acks_counts_what_their_layer_adds() -> None:
+    line = {"rate": "100mbit", "reverse_rate": "400kbit", "rtt": "30ms", "mpu": 120, "overhead": 0}
+    plan = resolve(make_scenario({"duration": "1s", "path": line, "flow": [{"cc": "cubic"}]}), 1)
+    carrying = Carrying(bottleneck_of(plan, "reverse").capacity)
+    acks = carrying.in_full_packets(np.array([10 * 66.0]), np.array([10.0]))
+    assert carrying.drain_s(np.array([0.0]), acks) == pytest.approx(10 * 120 * 8 / 400e3)
+
+
+@pytest.mark.parametrize("links", ["path", "row"])
+def test_filtered_acks_are_counted_apart_from_loss(tmp_path: Path, links: str) -> None:
+    aqm = {"qdisc": "cake", "qdisc_options": {"ack_filter": "aggressive"}}
+    line = {"rate": "100kbit", **aqm}
+    where = {
+        "path": {"path": {"rtt": "40ms", "reverse_rate": "20mbit", **line}},
+        "row": {"link": [{"name": "dsl", "delay": "20ms", "reverse": {"rate": "20mbit"}, **line}]},
+    }[links]
+    document = {
+        "duration": "12s", "warmup": "2s", "flow": [{"cc": "cubic", "direction": "down"}], **where,
+    }  # fmt: skip
+    [made] = run_scenario(make_scenario(document), "warmup = '2s'", [tmp_path / "r"]).recordings
+    summary = summarise(made)
+    up = next(link for link in summary["links"] if link["direction"] == "forward")
+    assert up["filtered_acks"] > 1000
+    assert up["drops"] == 0 and up["loss_ratio"] == 0.0
+    samples = made.table("queue_samples").to_pydict()
+    counted = zip(samples["queue"], samples["filtered_packets"], strict=True)
+    assert max(count for queue, count in counted if "forward" in queue) >= up["filtered_acks"]

@@ -10,7 +10,7 @@ use crate::values::ratio;
 
 /// Of what all these metrics mean. It is part of the keys of stored runs: raise it where a metric
 /// becomes another number.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +165,9 @@ const CWND: OfFlows =
 pub(crate) const QUEUE: Metrics<QueueTotals> = &[
     one!("throughput_bps", "bit/s", "bytes on the wire, over the window",
         |queue| if_sampled(queue, ratio(8.0 * queue.sent_bytes, queue.window_s))),
-    one!("utilisation", "", "bytes on the wire, over what the link could carry in the window",
-        |queue| if_sampled(queue, ratio(8.0 * queue.sent_bytes, queue.capacity_bits))),
+    one!("utilisation", "",
+        "what the link carried, over what it could carry in the window, its layer's bytes included",
+        |queue| if_sampled(queue, ratio(8.0 * queue.carried_bytes, queue.capacity_bits))),
     spread!("queue_delay_" [mean p50 p95 p99 max] "_rttmin", "RTTmin",
         "time that the link takes for what waits at a sample, in base RTTs",
         |queue| queue.delay_s, 1.0 / queue.rtt_s),
@@ -176,13 +177,15 @@ pub(crate) const QUEUE: Metrics<QueueTotals> = &[
     spread!("queue_bytes_" [mean p50 p95 max] "", "B", "what waits at a sample, on the wire",
         |queue| queue.queue_bytes, 1.0),
     one!("loss_ratio", "", "packets dropped by the queue or lost at random, over those offered",
-        |queue| ratio(lost(queue), queue.sent_packets + lost(queue))),
+        |queue| ratio(lost(queue), queue.sent_packets + lost(queue) + queue.filtered_packets)),
     one!("mark_ratio", "", "packets marked CE, over packets sent",
         |queue| ratio(marked(queue), queue.sent_packets)),
     one!("drops", "packets", "dropped by the queue",
         |queue| if_sampled(queue, queue.dropped_packets)),
     one!("marks", "packets", "marked CE, by the queue or at random",
         |queue| if_sampled(queue, marked(queue))),
+    one!("filtered_acks", "packets", "ACKs that CAKE's ACK filter took out, which are not lost",
+        |queue| if_sampled(queue, queue.filtered_packets)),
     one!("random_losses", "packets", "lost at random, before the queue",
         |queue| if_sampled(queue, queue.random_lost_packets)),
 ];

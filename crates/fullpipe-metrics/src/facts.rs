@@ -1,6 +1,7 @@
 //! What metrics need of a run's plan.
 
 use crate::capacity::Capacity;
+use crate::packet_cost::PacketCost;
 
 /// What is known of a run beside its tables.
 #[derive(Clone, Debug)]
@@ -24,8 +25,10 @@ pub struct Facts {
 pub struct QueueFacts {
     /// Its name in `queue_samples`.
     pub name: String,
-    /// What its link carries.
+    /// What its link carries, in full packets.
     pub capacity: Capacity,
+    /// What short packets cost beside full ones; `None`: their bytes.
+    pub packet_cost: Option<PacketCost>,
     /// What a policer lets through; infinite without one.
     pub policed_bps: f64,
 }

@@ -209,16 +209,26 @@ fn queue_totals(
     rtt_s: f64,
     window: &Window,
 ) -> QueueTotals {
-    let mut grown = Growth::<6>::NONE;
+    let mut grown = Growth::<7>::NONE;
     for (&t_us, &counters) in samples.t_us.iter().zip(&samples.counters) {
         grown.add(window, t_us, counters);
     }
-    let [sent_bytes, sent, dropped, marked, lost, random_marked] = grown.grown();
+    let [sent_bytes, sent, dropped, marked, lost, random_marked, filtered] = grown.grown();
+    let in_full_packets = |bytes: f64, packets: f64| {
+        let cost = queue.packet_cost;
+        cost.map_or(bytes, |cost| cost.in_full_packets(bytes, packets))
+    };
     let backlog = samples.t_us.iter().zip(&samples.queue_bytes);
     let backlog = backlog.filter(|(t_us, _)| window.has_sample(**t_us));
-    let delays = backlog.clone();
-    let delays = delays.map(|(t_us, bytes)| queue.capacity.drain_s(t_us / 1e6, *bytes));
-    // Engines that cannot tell what random loss did leave its counters out.
+    let waiting = samples.queue_bytes.iter().zip(&samples.queue_packets);
+    let delays = samples.t_us.iter().zip(waiting);
+    let delays = delays.filter(|(t_us, _)| window.has_sample(**t_us));
+    let delays = delays.map(|(t_us, (&bytes, &packets))| {
+        let volume = in_full_packets(bytes, packets);
+        queue.capacity.drain_s(t_us / 1e6, volume)
+    });
+    // Engines that cannot tell what random loss did leave its counters out; older recordings have no
+    // count of filtered ACKs.
     let known = |value: f64| if value.is_nan() { 0.0 } else { value };
     QueueTotals {
         is_sampled: backlog.clone().next().is_some(),
@@ -226,8 +236,10 @@ fn queue_totals(
         rtt_s,
         capacity_bits: capacity_bits(queue, window),
         sent_bytes,
+        carried_bytes: in_full_packets(sent_bytes, sent),
         sent_packets: sent,
         dropped_packets: dropped,
+        filtered_packets: known(filtered),
         marked_packets: marked,
         random_lost_packets: known(lost),
         random_marked_packets: known(random_marked),

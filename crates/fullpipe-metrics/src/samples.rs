@@ -43,9 +43,11 @@ pub struct QueueSamples {
     pub t_us: Vec<f64>,
     /// What waited.
     pub queue_bytes: Vec<f64>,
+    /// The same in packets.
+    pub queue_packets: Vec<f64>,
     /// `sent_bytes`, `sent_packets`, `dropped_packets`, `marked_packets`, `random_lost_packets`,
-    /// `random_marked_packets`.
-    pub counters: Vec<[f64; 6]>,
+    /// `random_marked_packets`, `filtered_packets`.
+    pub counters: Vec<[f64; 7]>,
 }
 
 /// The table `ping_samples`.
@@ -102,6 +104,7 @@ impl Samples {
             let samples = &mut self.queues[place];
             samples.t_us.push(row.t_us as f64);
             samples.queue_bytes.push(row.queue_bytes as f64);
+            samples.queue_packets.push(row.queue_packets as f64);
             samples.counters.push([
                 row.sent_bytes as f64,
                 row.sent_packets as f64,
@@ -109,6 +112,7 @@ impl Samples {
                 row.marked_packets as f64,
                 row.random_lost_packets as f64,
                 row.random_marked_packets as f64,
+                row.filtered_packets as f64,
             ]);
         }
         for row in &tables.ping_samples {
@@ -144,6 +148,7 @@ impl Samples {
         for queue in queues {
             queue.t_us.clear();
             queue.queue_bytes.clear();
+            queue.queue_packets.clear();
             queue.counters.clear();
         }
     }

@@ -43,9 +43,12 @@ pub(crate) struct QueueTotals {
     pub(crate) rtt_s: f64,
     pub(crate) capacity_bits: f64,
     pub(crate) sent_bytes: f64,
+    /// What the link could have carried of full packets instead.
+    pub(crate) carried_bytes: f64,
     pub(crate) sent_packets: f64,
     pub(crate) dropped_packets: f64,
     pub(crate) marked_packets: f64,
+    pub(crate) filtered_packets: f64,
     pub(crate) random_lost_packets: f64,
     pub(crate) random_marked_packets: f64,
     pub(crate) queue_bytes: Spread,

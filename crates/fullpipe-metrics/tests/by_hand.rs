@@ -2,8 +2,8 @@
 //! meaning in docs/reference/metrics.md.
 
 use fullpipe_metrics::{
-    jain, tables, Capacity, Facts, FlowSamples, Flows, Measured, Measures, PingSamples, QueueFacts,
-    QueueSamples, Samples, Window,
+    jain, tables, Capacity, Facts, FlowSamples, Flows, Measured, Measures, PacketCost, PingSamples,
+    QueueFacts, QueueSamples, Samples, Window,
 };
 use fullpipe_plan::{Column, FlowRow, FlowSampleRow, PingRow, QueueRow, Table, Tables};
 
@@ -57,6 +57,7 @@ fn facts() -> Facts {
         queues: vec![QueueFacts {
             name: "forward".to_owned(),
             capacity: Capacity::Rates(vec![(0.0, 8e6)]),
+            packet_cost: None,
             policed_bps: f64::INFINITY,
         }],
     }
@@ -342,11 +343,12 @@ fn a_queue() -> Samples {
         queues: vec![QueueSamples {
             t_us: t_us.to_vec(),
             queue_bytes: vec![99_999.0, 10_000.0, 40_000.0, 0.0],
+            queue_packets: vec![99.0, 10.0, 40.0, 0.0],
             counters: vec![
-                [500_000.0, 400.0, 10.0, 5.0, 3.0, 1.0],
-                [1_000_000.0, 800.0, 20.0, 5.0, 3.0, 1.0],
-                [1_500_000.0, 1200.0, 30.0, 15.0, 3.0, 1.0],
-                [2_000_000.0, 1900.0, 40.0, 25.0, 13.0, 6.0],
+                [500_000.0, 400.0, 10.0, 5.0, 3.0, 1.0, 2.0],
+                [1_000_000.0, 800.0, 20.0, 5.0, 3.0, 1.0, 2.0],
+                [1_500_000.0, 1200.0, 30.0, 15.0, 3.0, 1.0, 40.0],
+                [2_000_000.0, 1900.0, 40.0, 25.0, 13.0, 6.0, 62.0],
             ],
         }],
         ..Samples::default()
@@ -375,13 +377,39 @@ fn a_queue_is_measured_by_what_passed_was_dropped_and_waited() {
             ("queue_bytes_p50", 10_000.0),
             ("queue_bytes_p95", 37_000.0),
             ("queue_bytes_max", 40_000.0),
-            ("loss_ratio", 40.0 / 1540.0),
+            ("loss_ratio", 40.0 / 1600.0),
             ("mark_ratio", 25.0 / 1500.0),
             ("drops", 30.0),
             ("marks", 25.0),
+            ("filtered_acks", 60.0),
             ("random_losses", 10.0),
         ],
     );
+}
+
+#[test]
+fn short_packets_take_what_their_layer_adds_to_them() {
+    // Of 1000 B a full packet; a byte that a packet lacks costs a tenth. In the window 1500 packets
+    // have 1.5 MB, so they lack nothing; the 40 packets that wait have 10,000 B less than full ones.
+    let mut samples = a_queue();
+    samples.queues[0].queue_bytes = vec![99_999.0, 10_000.0, 30_000.0, 0.0];
+    let mut facts = facts();
+    facts.queues[0].packet_cost = Some(PacketCost {
+        full_bytes: 1000.0,
+        per_missing_byte: 0.1,
+    });
+    let of = |samples: &Samples| {
+        let measured = Measured::new(samples, &facts);
+        let values = measured.queues().next().expect("one");
+        ["queue_bytes_max", "queue_delay_max_ms", "utilisation"].map(|name| {
+            let place = tables()[3].1.iter().position(|about| about.name == name);
+            values[place.expect("a metric")]
+        })
+    };
+    assert_eq!(of(&samples), [30_000.0, 31.0, 0.5]);
+    // 100 packets more with the same bytes lack 100 kB.
+    samples.queues[0].counters[3][1] += 100.0;
+    assert_eq!(of(&samples)[2], (1.5e6 + 0.1 * 100_000.0) / 3e6);
 }
 
 #[test]
@@ -391,6 +419,7 @@ fn a_queue_without_samples_in_the_window_has_no_metrics_and_unknown_random_loss_
     for row in counters.iter_mut() {
         row[4] = NONE;
         row[5] = NONE;
+        row[6] = NONE;
     }
     let values = |samples: &Samples| -> Vec<f64> {
         Measured::new(samples, &facts())
@@ -411,7 +440,8 @@ fn a_queue_without_samples_in_the_window_has_no_metrics_and_unknown_random_loss_
     samples.queues[0] = QueueSamples {
         t_us: vec![1e6],
         queue_bytes: vec![5.0],
-        counters: vec![[1.0; 6]],
+        queue_packets: vec![1.0],
+        counters: vec![[1.0; 7]],
     };
     assert!(values(&samples).iter().all(|value| value.is_nan()));
 }
@@ -645,13 +675,14 @@ fn recorded(n: u64) -> Tables {
                 t_us: 2000 * n,
                 queue: queue.into(),
                 queue_bytes: n,
+                queue_packets: 9 * n,
                 sent_bytes: 2 * n,
                 sent_packets: 3 * n,
                 dropped_packets: 4 * n,
                 marked_packets: 5 * n,
                 random_lost_packets: 6 * n,
                 random_marked_packets: 7 * n,
-                ..QueueRow::default()
+                filtered_packets: 8 * n,
             })
             .to_vec(),
         ping_samples: vec![PingRow {
@@ -701,12 +732,12 @@ fn samples_are_the_columns_of_the_last_run_they_were_made_of() {
         assert_eq!(samples.queues.len(), 1);
         let queue = &samples.queues[0];
         assert_eq!(
-            (&queue.t_us, &queue.queue_bytes),
-            (&vec![2000.0 * x], &vec![x])
+            (&queue.t_us, &queue.queue_bytes, &queue.queue_packets),
+            (&vec![2000.0 * x], &vec![x], &vec![9.0 * x])
         );
         assert_eq!(
             queue.counters,
-            [[2.0, 3.0, 4.0, 5.0, 6.0, 7.0].map(|value| value * x)]
+            [[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0].map(|value| value * x)]
         );
         let pings = &samples.ping_samples;
         assert_eq!(

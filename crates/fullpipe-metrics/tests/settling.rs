@@ -46,6 +46,7 @@ fn facts() -> Facts {
         queues: vec![QueueFacts {
             name: "forward".to_owned(),
             capacity: Capacity::Rates(vec![(0.0, 8e6)]),
+            packet_cost: None,
             policed_bps: f64::INFINITY,
         }],
     }
@@ -75,7 +76,8 @@ fn a_run(shares: &[f64], backlog: &[f64]) -> Samples {
         }
         queue.t_us.push(t_us);
         queue.queue_bytes.push(*bytes);
-        queue.counters.push([0.0; 6]);
+        queue.queue_packets.push(1.0);
+        queue.counters.push([0.0; 7]);
     }
     Samples {
         flows,

@@ -165,6 +165,8 @@ row! {
         sent_packets: U64,
         /// Dropped by the queue so far.
         dropped_packets: U64,
+        /// ACKs that CAKE's ACK filter took out so far, which are not dropped; null: not counted.
+        filtered_packets: U64,
         /// Marked CE by the queue so far.
         marked_packets: U64,
         /// Lost by the path's random loss so far (not by the queue); all packets of a lost burst.

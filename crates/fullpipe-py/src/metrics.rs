@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fullpipe_metrics::{
-    tables, About, Capacity, Facts, FlowSamples, Flows, Measured, PingSamples, QueueFacts,
-    QueueSamples, Samples, Settling, Window, VERSION,
+    tables, About, Capacity, Facts, FlowSamples, Flows, Measured, PacketCost, PingSamples,
+    QueueFacts, QueueSamples, Samples, Settling, Window, VERSION,
 };
 use fullpipe_net::trace::RateTrace;
 use fullpipe_plan::Text;
@@ -110,7 +110,10 @@ impl PyRun {
 
 /// What a link can carry.
 #[pyclass(name = "Capacity", module = "fullpipe._native.metrics", frozen)]
-struct PyCapacity(Capacity);
+struct PyCapacity {
+    capacity: Capacity,
+    packet_cost: Option<PacketCost>,
+}
 
 #[pymethods]
 impl PyCapacity {
@@ -118,14 +121,19 @@ impl PyCapacity {
     #[new]
     #[allow(clippy::needless_pass_by_value)] // as Python hands it over
     fn new(planned: PlanCapacity) -> PyResult<Self> {
-        planned.read(&mut Traces::default()).map(Self)
+        Ok(Self {
+            capacity: planned.read(&mut Traces::default())?,
+            packet_cost: planned.packet_cost(),
+        })
     }
 
     /// Bits that the link can carry between each time (s) and the next; NaN where that is not known.
     /// Both are 64-bit floats.
     fn bits<'py>(&self, py: Python<'py>, edges_s: &[u8]) -> Bound<'py, PyBytes> {
         let edges_s = numbers(edges_s);
-        let found = edges_s.windows(2).map(|edge| self.0.bits(edge[0], edge[1]));
+        let found = edges_s
+            .windows(2)
+            .map(|edge| self.capacity.bits(edge[0], edge[1]));
         bytes(py, found)
     }
 
@@ -140,8 +148,24 @@ impl PyCapacity {
         let volumes = numbers(at_s).into_iter().zip(numbers(volume_bytes));
         bytes(
             py,
-            volumes.map(|(at_s, volume)| self.0.drain_s(at_s, volume)),
+            volumes.map(|(at_s, volume)| self.capacity.drain_s(at_s, volume)),
         )
+    }
+
+    /// So many packets of so many bytes together as bytes of full packets, of which `bits` and `drain_s`
+    /// are. All are 64-bit floats; NaN for a number of packets that is not known.
+    fn in_full_packets<'py>(
+        &self,
+        py: Python<'py>,
+        volume_bytes: &[u8],
+        packets: &[u8],
+    ) -> Bound<'py, PyBytes> {
+        let volumes = numbers(volume_bytes).into_iter().zip(numbers(packets));
+        let volumes = volumes.map(|(volume, packets)| match self.packet_cost {
+            Some(cost) => cost.in_full_packets(volume, packets),
+            None => volume,
+        });
+        bytes(py, volumes)
     }
 }
 
@@ -170,6 +194,8 @@ pub(crate) struct PlanQueue {
 struct PlanCapacity {
     rates: Vec<(f64, f64)>,
     trace: Option<String>,
+    /// Bytes of a full packet, and per byte that a packet lacks of it.
+    packet_cost: Option<(f64, f64)>,
 }
 
 impl PlanFacts {
@@ -179,6 +205,7 @@ impl PlanFacts {
             Ok(QueueFacts {
                 name: queue.name.clone(),
                 capacity: queue.capacity.read(traces)?,
+                packet_cost: queue.capacity.packet_cost(),
                 policed_bps: queue.policed_bps.unwrap_or(f64::INFINITY),
             })
         });
@@ -194,6 +221,14 @@ impl PlanFacts {
 }
 
 impl PlanCapacity {
+    fn packet_cost(&self) -> Option<PacketCost> {
+        let cost = self.packet_cost;
+        cost.map(|(full_bytes, per_missing_byte)| PacketCost {
+            full_bytes,
+            per_missing_byte,
+        })
+    }
+
     fn read(&self, traces: &mut Traces) -> PyResult<Capacity> {
         let Some(path) = &self.trace else {
             return Ok(match self.rates.is_empty() {
@@ -275,6 +310,7 @@ fn queue_samples(tables: &Bound<'_, PyAny>, name: &str) -> PyResult<QueueSamples
     let rows = Some(t_us.len());
     Ok(QueueSamples {
         queue_bytes: queue.numbers("queue_bytes", rows)?,
+        queue_packets: queue.numbers("queue_packets", rows)?,
         counters: queue.together(
             [
                 "sent_bytes",
@@ -283,6 +319,7 @@ fn queue_samples(tables: &Bound<'_, PyAny>, name: &str) -> PyResult<QueueSamples
                 "marked_packets",
                 "random_lost_packets",
                 "random_marked_packets",
+                "filtered_packets",
             ],
             rows,
         )?,

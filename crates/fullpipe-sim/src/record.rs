@@ -269,6 +269,7 @@ impl<'a> Record<'a> {
                     sent_bytes: state.counters.sent_bytes,
                     sent_packets: state.counters.sent_packets,
                     dropped_packets: state.counters.dropped_packets,
+                    filtered_packets: state.counters.filtered_packets,
                     marked_packets: state.counters.marked_packets,
                     random_lost_packets: state.lost_packets + lost,
                     random_marked_packets: state.marked_packets + marked,

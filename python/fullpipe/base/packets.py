@@ -6,6 +6,8 @@ from __future__ import annotations
 LINK_HEADER_BYTES = 14
 #: IPv4, TCP, and the timestamp option with its padding (RFC 7323): 20 + 20 + 12.
 TCP_HEADERS_BYTES = 52
+#: An ACK without SACK blocks on the wire.
+ACK_BYTES = LINK_HEADER_BYTES + TCP_HEADERS_BYTES
 
 
 def wire_bytes(mtu_bytes: int) -> int:

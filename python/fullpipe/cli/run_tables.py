@@ -118,6 +118,7 @@ LINKS: Sequence[Column] = (
     ("delay\nms p50", _number("queue_delay_ms", 1, 1, "p50")),
     ("p95", _number("queue_delay_ms", 1, 1, "p95")),
     ("drops", lambda row: str(row["drops"] or "-")),
+    ("ACKs\nfiltered", lambda row: str(row["filtered_acks"] or "-")),
     ("marks", lambda row: str(row["marks"] or "-")),
     ("lost", lambda row: str(row["random_losses"] or "-")),
 )
@@ -153,6 +154,8 @@ def path_line(summary: Row) -> str:
         f"seed {summary['seed']}{mark}:{where}{used} {_queue_delay(limit)}, "
         f"loss {percent(limit['loss_ratio'])}"
     )
+    if limit["filtered_acks"]:
+        line += f", {limit['filtered_acks']} ACKs filtered"
     if summary["jain"] is None:
         return line
     is_some = summary["jain_flows"] < len(summary["flows"])

@@ -131,7 +131,10 @@ def queue_series(queues: Columns, x: Floats, start_s: float, t0: float) -> dict[
         of_queue = {key: values[kept] for key, values in of_queue.items()}
         values = {key: of_queue[column] for key, column in _QUEUE_GAUGES.items()}
         for key, column in _QUEUE_EVENTS.items():
-            values[key] = np.diff(of_queue[column], prepend=of_queue[column][:1])
+            counted = of_queue[column]
+            if key == "dropped":  # tc's count has what CAKE filters too
+                counted = counted + np.nan_to_num(of_queue["filtered_packets"])
+            values[key] = np.diff(counted, prepend=counted[:1])
         values = {key: each for key, each in values.items() if not np.isnan(each).all()}
         seconds = of_queue["t_us"] / 1e6 + start_s
         name = f"qdisc_stats_{'localhost' if queue == 'forward' else queue}"

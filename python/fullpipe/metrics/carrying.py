@@ -19,10 +19,15 @@ class Carrying:
         self._native = _native.metrics.Capacity(planned)
 
     def drain_s(self, at_s: Floats, volume_bytes: Floats) -> Floats:
-        """How long the link takes from each time on for so many bytes on the wire, at the rates
+        """How long the link takes from each time on for so many bytes of full packets, at the rates
         that follow; NaN where those are not known, or it never carries them."""
         found = np.frombuffer(self._native.drain_s(_bytes(at_s), _bytes(volume_bytes)))
         return np.where(np.isfinite(found), found, np.nan)
+
+    def in_full_packets(self, volume_bytes: Floats, packets: Floats) -> Floats:
+        """So many packets, of so many bytes together, as the bytes of full packets that the link
+        could carry instead: its layer adds to each packet. NaN for packets that are not counted."""
+        return np.frombuffer(self._native.in_full_packets(_bytes(volume_bytes), _bytes(packets)))
 
     def bits(self, edges_s: Floats) -> Floats:
         """What the link can carry between each time and the next; NaN where that is not known."""

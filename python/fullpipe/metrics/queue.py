@@ -21,7 +21,8 @@ def queue_delay_s(view: View, bottleneck: Bottleneck | None = None) -> Floats:
     backlog never drains."""
     samples = view.queue(bottleneck.queue if bottleneck else view.main_queue)
     carrying = Carrying(bottleneck.capacity) if bottleneck else view.carrying
-    return carrying.drain_s(samples["t_us"] / 1e6, samples["queue_bytes"])
+    volume_bytes = carrying.in_full_packets(samples["queue_bytes"], samples["queue_packets"])
+    return carrying.drain_s(samples["t_us"] / 1e6, volume_bytes)
 
 
 def queue_delay_rttmin(view: View) -> Floats:

@@ -17,7 +17,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "t_us", "flow_id", "srtt_us", "min_rtt_us", "cwnd_packets", "bytes_delivered",
         "packets_sent", "packets_retransmitted",
     ),
-    "queue_samples": ("t_us", "queue_bytes", *QUEUE_COUNTERS),
+    "queue_samples": ("t_us", "queue_bytes", "queue_packets", *QUEUE_COUNTERS),
     "ping_samples": ("t_us", "rtt_us"),
 }  # fmt: skip
 

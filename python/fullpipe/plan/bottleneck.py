@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from fullpipe import _native
-from fullpipe.base.packets import wire_bytes
+from fullpipe.base.packets import ACK_BYTES, wire_bytes
 from fullpipe.scenario import link_traces
 
 Direction = Literal["forward", "reverse"]
@@ -18,11 +18,15 @@ DIRECTIONS: tuple[Direction, Direction] = ("forward", "reverse")
 
 
 class Capacity(NamedTuple):
-    """What one direction of a link can carry: rates from times on as (s, bit/s), or the path of a
-    trace of delivery opportunities. Neither: no limit, or none that the plan tells."""
+    """What one direction of a link can carry of full packets: rates from times on as (s, bit/s), or
+    the path of a trace of delivery opportunities. Neither: no limit, or none that the plan tells.
+
+    `packet_cost`: of a link whose layer adds bytes to packets, the bytes of a full one, and what
+    each byte that a packet lacks of it costs all the same."""
 
     rates: tuple[tuple[float, float], ...] = ()
     trace: str | None = None
+    packet_cost: tuple[float, float] | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -131,18 +135,36 @@ def _capacity(wire: Mapping[str, Any], mtu_bytes: int) -> Capacity:
             Capacity(trace=rate_trace.path) if rate_trace.sha256 == trace["sha256"] else Capacity()
         )
     steps = [(at_ns / 1e9, float(bps)) for at_ns, bps in wire.get("rate_steps", ())]
-    packet_bytes = wire_bytes(mtu_bytes)
-    part = packet_bytes / framed_bytes(packet_bytes, aqm)
-    return Capacity(tuple((at_s, part * bps) for at_s, bps in ((0.0, float(rate_bps)), *steps)))
+    rates = ((0.0, float(rate_bps)), *steps)
+    layer = _layer(wire)
+    if layer is None:
+        return Capacity(rates)
+    full_bytes = wire_bytes(mtu_bytes)
+    part = full_bytes / _on_link(full_bytes, layer)
+    of_ack_bytes = part * _on_link(ACK_BYTES, layer)
+    cost = (of_ack_bytes - ACK_BYTES) / (full_bytes - ACK_BYTES)
+    return Capacity(
+        tuple((at_s, part * bps) for at_s, bps in rates), packet_cost=(float(full_bytes), cost)
+    )
 
 
-def framed_bytes(packet_bytes: int, aqm: Mapping[str, Any]) -> int:
-    """What a packet takes of the rate of a discipline that counts the link layer's overhead."""
-    overhead = {
-        "bytes": aqm.get("overhead_bytes"), "mpu_bytes": aqm.get("mpu_bytes", 0),
-        "framing": aqm.get("framing", "none"),
-    }  # fmt: skip
-    return _native.framing.on_link(packet_bytes, json.dumps(overhead))
+def _layer(wire: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The link layer that a direction's shaper counts, or its discipline where that shapes (JSON
+    of `Overhead` of crates/fullpipe-net/src/link/framing.rs); None where packets are counted as
+    they are."""
+    layer: dict[str, Any] | None = wire.get("overhead")
+    aqm = (wire.get("qdisc") or {}).get("aqm", {})
+    if layer is None and aqm.get("shapes", True):
+        layer = {
+            "bytes": aqm.get("overhead_bytes"), "mpu_bytes": aqm.get("mpu_bytes", 0),
+            "framing": aqm.get("framing", "none"),
+        }  # fmt: skip
+    is_plain = layer == {"bytes": None, "mpu_bytes": 0, "framing": "none"}
+    return None if is_plain else layer
+
+
+def _on_link(packet_bytes: int, layer: Mapping[str, Any]) -> int:
+    return _native.framing.on_link(packet_bytes, json.dumps(layer))
 
 
 def _slowest(plan: Mapping[str, Any], direction: Direction) -> Mapping[str, Any] | None:

@@ -50,6 +50,7 @@ TABLES: dict[str, pa.Schema] = {
     "queue_samples": pa.schema([
         ("t_us", _U), ("queue", _T), ("queue_bytes", _U), ("queue_packets", _U),
         ("sent_bytes", _U), ("sent_packets", _U), ("dropped_packets", _U),
+        ("filtered_packets", _U),
         ("marked_packets", _U), ("random_lost_packets", _U), ("random_marked_packets", _U),
     ]),
     "ping_samples": pa.schema([("t_us", _U), ("probe", _T), ("seq", _U), ("rtt_us", _U)]),
@@ -65,6 +66,9 @@ TABLES: dict[str, pa.Schema] = {
 #: The table whose last columns are variables that algorithms declare, real numbers.
 _WITH_VARIABLES = "cc_samples"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
+
+#: Columns that recordings of earlier versions lack: they are read as null.
+_ADDED = {"queue_samples": {"filtered_packets"}}
 
 #: Columns of `queue_samples` that count from a run's start.
 QUEUE_COUNTERS = tuple(
@@ -227,7 +231,7 @@ class Recording:
         try:
             with opened_parquet(file) as opened:
                 table = opened.read(columns=schema.names)
-            return _fitted(table, schema)
+            return _fitted(_with_added(name, table), schema)
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise RecordingError(f"{file}: cannot be read: {reason}") from None
@@ -322,6 +326,14 @@ def write_recording(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Recording.open(path)
+
+
+def _with_added(name: str, table: pa.Table) -> pa.Table:
+    """With the columns, empty, that recordings of earlier versions lack."""
+    for column in _ADDED.get(name, set()) - set(table.column_names):
+        nulls = pa.nulls(table.num_rows, TABLES[name].field(column).type)
+        table = table.append_column(column, nulls)
+    return table
 
 
 def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:

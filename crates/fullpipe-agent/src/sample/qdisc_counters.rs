@@ -2,7 +2,7 @@
 //! than the traffic. It must never know what a counter means for a path.
 
 use crate::net::netlink::{attribute, u32_at, Message, ECHO};
-use crate::net::qdisc::{marks, tcmsg};
+use crate::net::qdisc::{filtered, marks, tcmsg};
 use crate::net::{LossPlace, Node, Place};
 
 /// TCA_STATS_* of linux/gen_stats.h
@@ -18,6 +18,7 @@ pub(crate) struct Counters {
     pub(crate) sent_bytes: u64,
     pub(crate) sent_packets: u64,
     pub(crate) dropped_packets: u64,
+    pub(crate) filtered_packets: u64,
     pub(crate) marked_packets: u64,
 }
 
@@ -41,18 +42,22 @@ fn parse(body: &[u8]) -> Option<Counters> {
     let word = |index| u32_at(queue, index).map(u64::from);
     let kind = attribute(attributes, libc::TCA_KIND)?;
     let app = attribute(stats, STATS_APP);
+    let filtered_packets = app.map_or(0, |app| filtered(kind, app));
     Some(Counters {
         sent_bytes: u64::from_ne_bytes(*basic.first_chunk()?),
         sent_packets: u64::from(u32_at(basic, 2)?),
         backlog_packets: word(0)?,
         backlog_bytes: word(1)?,
-        dropped_packets: word(2)?,
+        // The kernel counts what it filters as drops too.
+        dropped_packets: word(2)?.saturating_sub(filtered_packets),
+        filtered_packets,
         marked_packets: app.map_or(0, |app| marks(kind, app)),
     })
 }
 
-/// Packets dropped below a netem, which counts them too.
+/// Packets dropped or filtered below a netem, which counts them too (qdisc_tree_reduce_backlog()).
 pub(super) fn dropped_below(nodes: &mut [Node], place: LossPlace) -> Result<u64, String> {
     let below = place.below.map(|below| counters(nodes, below));
-    Ok(below.transpose()?.map_or(0, |below| below.dropped_packets))
+    let gone = |below: Counters| below.dropped_packets + below.filtered_packets;
+    Ok(below.transpose()?.map_or(0, gone))
 }

@@ -83,6 +83,7 @@ impl QueueMeter {
                 sent_bytes: queue.sent_bytes,
                 sent_packets: queue.sent_packets,
                 dropped_packets: queue.dropped_packets,
+                filtered_packets: queue.filtered_packets,
                 marked_packets: queue.marked_packets,
                 random_lost_packets: lost,
                 random_marked_packets: marked,

@@ -103,6 +103,8 @@ pub(crate) trait Discipline<P: Packet> {
 pub(crate) struct Outcome<'a, P> {
     dropped: &'a mut Vec<P>,
     pub(crate) drops: u64,
+    /// ACKs that others made redundant, which are no drops.
+    pub(crate) filtered: u64,
     pub(crate) dropped_bytes: u64,
     pub(crate) marks: u64,
 }
@@ -112,6 +114,7 @@ impl<'a, P: Packet> Outcome<'a, P> {
         Self {
             dropped,
             drops: 0,
+            filtered: 0,
             dropped_bytes: 0,
             marks: 0,
         }
@@ -119,6 +122,16 @@ impl<'a, P: Packet> Outcome<'a, P> {
 
     pub(crate) fn drop(&mut self, packet: P) {
         self.drops += 1;
+        self.remove(packet);
+    }
+
+    /// An ACK filter takes an ACK out.
+    pub(crate) fn filter(&mut self, ack: P) {
+        self.filtered += 1;
+        self.remove(ack);
+    }
+
+    fn remove(&mut self, packet: P) {
         self.dropped_bytes += u64::from(packet.wire_bytes());
         self.dropped.push(packet);
     }

@@ -206,6 +206,8 @@ pub struct Counters {
     pub sent_bytes: u64,
     /// Packets dropped.
     pub dropped_packets: u64,
+    /// ACKs that an ACK filter took out: not dropped.
+    pub filtered_packets: u64,
     /// Packets marked CE.
     pub marked_packets: u64,
 }
@@ -222,6 +224,7 @@ impl Totals {
     #[inline]
     fn add<P>(&mut self, outcome: &Outcome<P>) {
         self.counters.dropped_packets += outcome.drops;
+        self.counters.filtered_packets += outcome.filtered;
         self.counters.marked_packets += outcome.marks;
         self.dropped_bytes += outcome.dropped_bytes;
     }
@@ -347,8 +350,9 @@ impl<P: Packet> Queue<P> {
     /// Packets waiting.
     #[inline]
     pub fn packets(&self) -> usize {
-        let left = self.totals.counters.sent_packets + self.totals.counters.dropped_packets;
-        (self.totals.counters.offered_packets - left) as usize
+        let counters = &self.totals.counters;
+        let gone = counters.sent_packets + counters.dropped_packets + counters.filtered_packets;
+        (counters.offered_packets - gone) as usize
     }
 
     /// Totals so far.

@@ -11,6 +11,7 @@ const BASE_RATE64: u16 = 2;
 const OVERHEAD: u16 = 6;
 // TCA_CAKE_STATS_* and, of each tin, TCA_CAKE_TIN_STATS_*
 const STATS_TIN_STATS: u16 = 10;
+const TIN_STATS_ACKS_DROPPED_PACKETS: u16 = 6;
 const TIN_STATS_ECN_MARKED_PACKETS: u16 = 8;
 /// TC_CAKE_MAX_TINS
 const MAX_TINS: u16 = 8;
@@ -83,9 +84,18 @@ pub(super) fn cake(
 
 /// Packets that all tins have marked.
 pub(super) fn marks(statistics: &[u8]) -> u64 {
+    of_all_tins(statistics, TIN_STATS_ECN_MARKED_PACKETS)
+}
+
+/// ACKs that the ACK filters of all tins took out.
+pub(super) fn filtered(statistics: &[u8]) -> u64 {
+    of_all_tins(statistics, TIN_STATS_ACKS_DROPPED_PACKETS)
+}
+
+fn of_all_tins(statistics: &[u8], counter: u16) -> u64 {
     let tins = attribute(statistics, STATS_TIN_STATS).unwrap_or(&[]);
     (1..=MAX_TINS)
-        .filter_map(|tin| attribute(attribute(tins, tin)?, TIN_STATS_ECN_MARKED_PACKETS))
+        .filter_map(|tin| attribute(attribute(tins, tin)?, counter))
         .filter_map(|raw| u32_at(raw, 0))
         .map(u64::from)
         .sum()

@@ -52,6 +52,14 @@ pub(crate) fn marks(kind: &[u8], statistics: &[u8]) -> u64 {
     }
 }
 
+/// ACKs that a discipline's ACK filter took out, by the same statistics.
+pub(crate) fn filtered(kind: &[u8], statistics: &[u8]) -> u64 {
+    match kind {
+        b"cake\0" => cake::filtered(statistics),
+        _ => 0,
+    }
+}
+
 fn fifo(qdisc: &Qdisc) -> Result<Spec, String> {
     let (kind, limit) = match (qdisc.limit_bytes, qdisc.limit_packets) {
         (Some(_), Some(_)) => {

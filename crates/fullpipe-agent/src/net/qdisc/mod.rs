@@ -10,7 +10,7 @@ mod shaper;
 mod spec;
 
 pub(crate) use attach::{attach, change, handle, inside, tcmsg, ROOT};
-pub(crate) use disciplines::{marks, pacing_fq, queue};
+pub(crate) use disciplines::{filtered, marks, pacing_fq, queue};
 pub(crate) use netem::{netem, Netem};
 pub(crate) use shaper::{class_line, htb, link_rate, put_htb_class, Shape, HTB_CLASS};
 pub(crate) use spec::Spec;

@@ -136,7 +136,7 @@ impl<P: Packet> Cake<P> {
         };
     }
 
-    /// Appends packets to their queue. Drops an ACK that they make redundant.
+    /// Appends packets to their queue. Filters an ACK that they make redundant.
     #[inline]
     fn append(&mut self, tin: usize, queue: usize, waiting: Waiting<P>, outcome: &mut Outcome<P>) {
         let count = u64::from(waiting.count);
@@ -179,7 +179,7 @@ impl<P: Packet> Cake<P> {
             if self.options.ingress {
                 self.charge(tin, ack.link_bytes, waiting.arrived_ns, true);
             }
-            outcome.drop(ack.burst);
+            outcome.filter(ack.burst);
         }
     }
 

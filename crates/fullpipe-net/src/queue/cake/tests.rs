@@ -381,7 +381,8 @@ fn nine_flows_of_one_set_have_eight_queues() {
 /// Next packet expected, SACK blocks, ECE and CWR.
 type Ack<'a> = (u32, &'a [(u32, u32)], u8);
 
-/// ACKs offered one after the other to a queue that holds them; the ids of those that go.
+/// ACKs offered one after the other to a queue that holds them; the ids of those that go, all of which
+/// count as filtered and none as dropped.
 fn filtered(filter: AckFilter, acks: &[Ack]) -> Vec<u64> {
     let mut queue = cake(Options {
         ack_filter: filter,
@@ -400,6 +401,10 @@ fn filtered(filter: AckFilter, acks: &[Ack]) -> Vec<u64> {
         packet.ack = Some(ack);
         queue.enqueue(MS, packet, &mut dropped);
     }
+    let counters = queue.counters();
+    assert_eq!(counters.dropped_packets, 0);
+    assert_eq!(counters.filtered_packets, dropped.len() as u64);
+    assert_eq!(queue.packets(), acks.len() - dropped.len());
     dropped.iter().map(|packet| packet.id).collect()
 }
 
