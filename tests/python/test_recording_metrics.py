@@ -10,7 +10,16 @@ import pyarrow as pa
 import pytest
 
 from fullpipe.base.errors import UserError
-from fullpipe.metrics import View, convergence_time_s, jain, jain_over_time, link_share, summarise
+from fullpipe.metrics import (
+    View,
+    convergence_time_s,
+    jain,
+    jain_over_time,
+    link_share,
+    smooth_throughput_over_time,
+    summarise,
+    throughput_over_time,
+)
 from fullpipe.recording.recording import (
     TABLES,
     Recording,
@@ -94,6 +103,30 @@ def test_convergence_needs_the_index_to_stay_above_the_threshold(tmp_path: Path)
     assert values == pytest.approx(np.full(10, 0.9))
     assert convergence_time_s(view, threshold=0.85) == pytest.approx(0)
     assert convergence_time_s(view, threshold=0.95) is None
+
+
+@pytest.mark.parametrize("are_counted", [True, False])
+def test_a_hole_that_is_filled_draws_no_flow_faster_than_its_link(
+    tmp_path: Path, are_counted: bool
+) -> None:
+    recording = by_hand(tmp_path / "r")
+    tables = {name: recording.table(name) for name in TABLES}
+    rows = tables["flow_samples"].to_pylist()
+    for row in rows:
+        row["packets_delivered"] = row["bytes_delivered"] // 1448 if are_counted else None
+        if 3_000_000 < row["t_us"] < 5_000_000:  # packets behind a hole are SACKed
+            rate_bps = [6_000_000, 3_000_000][row["flow_id"]]
+            row["bytes_delivered"] = 3 * rate_bps // 8
+    tables["flow_samples"] = table("flow_samples", rows)
+    metadata = {"engine": "vm", "seed": 1, "plan": PLAN, "warmup_ns": 0, "health": {}}
+    view = View(write_recording(tmp_path / "held", metadata, "", tables), start_s=0)
+    _, by_bytes = throughput_over_time(view)
+    assert by_bytes[0][3:5] == pytest.approx([0, 12e6])
+    ends, drawn = smooth_throughput_over_time(view)
+    if are_counted:
+        assert drawn == pytest.approx(np.array([[6e6] * ends.size, [3e6] * ends.size]), rel=0.01)
+    else:
+        assert drawn == pytest.approx(by_bytes)
 
 
 def test_a_recording_is_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from fullpipe.metrics.fairness import (
     convergence_time_s,
     jain,
     jain_over_time,
+    smooth_throughput_over_time,
     throughput_over_time,
 )
 from fullpipe.metrics.flows import (
@@ -70,6 +71,7 @@ __all__ = [
     "queue_delay_ms",
     "queue_delay_rttmin",
     "slowdown",
+    "smooth_throughput_over_time",
     "summarise",
     "summarise_traffic",
     "summary_of",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
 from fullpipe import _native
@@ -19,15 +21,40 @@ def throughput_over_time(view: View, window_s: float = 1.0) -> tuple[Floats, Flo
 
     Windows begin at the view's start; counters are read at the samples, so a window should be a
     multiple of the sampling interval."""
+    return _rates(view, window_s, lambda columns: columns["bytes_delivered"])
+
+
+def smooth_throughput_over_time(view: View, window_s: float = 1.0) -> tuple[Floats, Floats]:
+    """As `throughput_over_time`, by packets that reached the receiver: bytes count when the holes
+    before them are filled, and then all at once, faster than the link."""
+    return _rates(view, window_s, _bytes_of_packets)
+
+
+def _bytes_of_packets(columns: Mapping[str, Floats]) -> Floats:
+    """The packets that a flow delivered up to each sample, of its mean payload; its bytes where
+    packets are not counted."""
+    volumes, packets = columns["bytes_delivered"], columns["packets_delivered"]
+    if np.isnan(packets).any() or not packets[-1] > 0:
+        return volumes
+    of_packets: Floats = packets * (volumes[-1] / packets[-1])
+    return of_packets
+
+
+def _rates(
+    view: View, window_s: float, delivered: Callable[[Mapping[str, Floats]], Floats]
+) -> tuple[Floats, Floats]:
+    """The rate at which each flow delivers what `delivered` says of its samples."""
     count = int((view.end_s - view.start_s) / window_s + 1e-9)
     edges: Floats = view.start_s + window_s * np.arange(count + 1, dtype=np.float64)
     columns = view._all("flow_samples")
     rates: Floats = np.zeros((view.flows["flow_id"].size, count))
     for flow in range(rates.shape[0]):
         mine = columns["flow_id"] == flow
-        times, volumes = columns["t_us"][mine] / 1e6, columns["bytes_delivered"][mine]
+        times = columns["t_us"][mine] / 1e6
         if not times.size:
             continue
+        names = ("bytes_delivered", "packets_delivered")
+        volumes = delivered({name: columns[name][mine] for name in names})
         index = np.searchsorted(times, edges + view.late_s, side="right") - 1
         at_edges = np.where(index >= 0, volumes[np.maximum(index, 0)], 0.0)
         rates[flow] = 8 * np.diff(at_edges) / window_s

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fullpipe.metrics import View, throughput_over_time
+from fullpipe.metrics import View, smooth_throughput_over_time
 from fullpipe.metrics.view import Floats
 from fullpipe.plots import style
 from fullpipe.plots.model import MAX_POINTS, Plot, Trace, thinned
@@ -146,7 +146,7 @@ _Read = tuple[Floats, Callable[[int, int], Floats]]
 
 
 def _throughputs(views: list[View], window: float) -> _Read:
-    found = [throughput_over_time(view, window) for view in views]
+    found = [smooth_throughput_over_time(view, window) for view in views]
     size = min(ends.size for ends, _ in found)
     x = found[0][0][:size]
     return x, lambda run, flow: found[run][1][flow, :size] / 1e6

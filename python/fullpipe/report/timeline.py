@@ -12,7 +12,7 @@ import numpy as np
 
 from fullpipe.base.packets import LINK_HEADER_BYTES
 from fullpipe.base.units import KIB, format_size
-from fullpipe.metrics import View, throughput_over_time
+from fullpipe.metrics import View, smooth_throughput_over_time
 from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.queue import queue_delay_s
 from fullpipe.metrics.view import Columns, Floats
@@ -108,7 +108,7 @@ def window_s(run: Run, view: View) -> float:
 
 def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
     window = window_s(run, view)
-    ends, rates = throughput_over_time(view, window)
+    ends, rates = smooth_throughput_over_time(view, window)
     traces = [flow.trace(ends, rates[flow.id] / 1e6, "before") for flow in flows]
     of_flows = np.array([str(direction) for direction in view.flows["direction"]])
     directions = sorted(set(of_flows), reverse=True)  # up before down
@@ -122,7 +122,7 @@ def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
     traces += _bottleneck_rates(view, window) if traces else []
     return Plot(
         "throughput", "Throughput", "time (s)", "goodput (Mbit/s)", traces, over_time=True,
-        note=f"payload bytes delivered in each window of {window:g} s, over the window",
+        note=f"payload of the packets delivered in each window of {window:g} s, over the window",
     )  # fmt: skip
 
 
