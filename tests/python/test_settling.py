@@ -9,9 +9,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fullpipe.base.errors import UserError
+from fullpipe.base.lengthening import longer
 from fullpipe.cli import main  # noqa: F401 - the commands
 from fullpipe.cli.app import app
-from fullpipe.metrics.settling import of_stored, sentence, settled_summary, unsettled
+from fullpipe.metrics.settling import (
+    of_stored,
+    sentence,
+    settled_summary,
+    stored_summary,
+    unsettled,
+)
+from fullpipe.sweep.query import ask
+from fullpipe.sweep.running import Shard
 from sweep_files import filled, sweep
 
 #: The contest of the tutorial: CUBIC has two thirds in its first 30 s, and 43 % from 150 s on.
@@ -96,6 +106,41 @@ def test_until_settled_goes_on_to_another_conclusion(tmp_path: Path, command: st
     assert not unsettled([run["settling"] for run in runs])
 
 
+def test_a_sweep_goes_on_with_the_cells_that_had_not_settled(tmp_path: Path) -> None:
+    contest = sweep(
+        scenario={
+            **CONTEST, "duration": "30s", "warmup": "5s",
+            "path": {**CONTEST["path"], "buffer": "{buffer}"},
+            "flow": [{"cc": "cubic"}, {"cc": "bbr3"}],
+        },
+        axis={"buffer": ["4bdp", "0.2bdp"]}, sweep={"seeds": 3, "until_settled": True},
+    )  # fmt: skip
+    store, outcome = filled(tmp_path / "store", contest)
+    rows = ask(
+        store,
+        "select r.buffer, r.duration_until_settled, unsettled, share from runs r join flows f "
+        "using (key) where flow = 'cubic.1'",
+    ).to_pylist()
+    deep = [row for row in rows if row["buffer"] == "4bdp"]
+    assert len(rows) == 6 and outcome.ran > 6
+    assert {row["duration_until_settled"] for row in deep} <= {"60s", "120s", "240s", "480s"}
+    assert not unsettled([stored_summary(row["unsettled"]) for row in deep])
+    assert all(0.3 < row["share"] < 0.52 for row in deep), "above 0.6 in the first 30 s"
+    _, again = filled(tmp_path / "store", contest)
+    assert again.ran == 0, "the same rounds, which are all there"
+
+
+def test_rounds_become_twice_as_long_within_a_bound() -> None:
+    assert longer(30 * 10**9, 30 * 10**9) == {"duration": "60s", "warmup": "30s"}
+    assert longer(240 * 10**9, 30 * 10**9) == {"duration": "480s", "warmup": "240s"}
+    assert longer(480 * 10**9, 30 * 10**9) is None
+
+
+def test_no_shard_decides_whether_a_cell_had_settled(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="--shard: a rule to stop looks at all seeds"):
+        filled(tmp_path / "store", sweep(sweep={"until_settled": True}), Shard(1, 2))
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -103,11 +148,23 @@ def test_until_settled_goes_on_to_another_conclusion(tmp_path: Path, command: st
         (["", "", ""], ""),
         (["too short"] * 9 + ["changing"], ""),
         # One of ten: a false alarm of 5 % makes one or more in 40 % of such groups.
-        (["share of cubic"] + [""] * 9, ""),
+        (["share of cubic +4.10e-3/s; 25 s"] + [""] * 9, ""),
         # Three of ten: such alarms make as many in 1.2 %.
         (
-            ["share of cubic", "backlog, share of cubic", "backlog"] + [""] * 7,
-            "not settled in 3 of 10 runs: share of cubic, backlog",
+            [
+                "share of cubic +4.00e-3/s; 25 s",
+                "backlog -2.05e3/s; share of cubic +5.00e-3/s; 25 s",
+                "backlog -2.05e3/s; 25 s",
+                "share of cubic +6.00e-3/s; 25 s",
+            ]
+            + [""] * 6,
+            "not settled in 4 of 10 runs: the share of cubic still rises by 0.005 a second; needs "
+            "some 150 s",
+        ),
+        (
+            ["share of cubic, up +4.00e-3/s; 20 s", "share of cubic, up -4.00e-3/s; 20 s"],
+            "not settled in 2 of 2 runs: the share of cubic, up still rises or falls by 0.004 a "
+            "second; needs some 120 s",
         ),
     ],
 )

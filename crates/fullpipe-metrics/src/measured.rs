@@ -83,6 +83,11 @@ impl Measured {
         &self.settling
     }
 
+    /// The same as a store has it ([`Settling::text`]).
+    pub fn unsettled(&self) -> String {
+        self.settling.text(self.window.length_s())
+    }
+
     /// The flows that delivered nothing up to the end of the window, though they had the time to.
     pub fn silent_flows(&self) -> impl Iterator<Item = usize> + '_ {
         // `max` ignores NaN: an RTT that is not known.

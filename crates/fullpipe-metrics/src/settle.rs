@@ -66,15 +66,20 @@ pub enum Quantity {
 }
 
 impl Settling {
-    /// In a word or by names, as a store has it: `too short`, `changing`, empty, or such as `share of
-    /// cubic, backlog`.
-    pub fn names(&self) -> String {
+    /// As a store has it: `too short`, `changing`, empty, or what drifts, by how much a second, and in a
+    /// window of how many seconds, such as `share of cubic +4.10e-3/s; backlog -2.90e3/s; 25 s`.
+    pub fn text(&self, window_s: f64) -> String {
         match self {
             Self::TooShort(_) => "too short".to_owned(),
             Self::Changing => "changing".to_owned(),
+            Self::Tested(drifts) if drifts.is_empty() => String::new(),
             Self::Tested(drifts) => {
-                let names: Vec<String> = drifts.iter().map(|one| one.quantity.name()).collect();
-                names.join(", ")
+                let drifts = drifts.iter();
+                let drifts =
+                    drifts.map(|one| format!("{} {:+.2e}/s", one.quantity.name(), one.slope_per_s));
+                let window = format!("{} s", (window_s * 1e3).round() / 1e3);
+                let parts: Vec<String> = drifts.chain([window]).collect();
+                parts.join("; ")
             }
         }
     }

@@ -35,7 +35,7 @@ impl Measures {
         self.cc.append(&mut names.cc);
         self.direction.append(&mut names.direction);
         let silent: Vec<String> = measured.silent_flows().map(|one| one.to_string()).collect();
-        self.unsettled.push(measured.settling().names().into());
+        self.unsettled.push(measured.unsettled().into());
         self.silent.push(silent.join(" ").into());
         self.runs.push(measured.run());
         self.flows.extend(measured.flows());

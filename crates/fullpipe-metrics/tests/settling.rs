@@ -148,6 +148,26 @@ fn a_share_that_moves_to_another_is_named_with_its_slope() {
 }
 
 #[test]
+fn a_store_has_what_drifts_how_fast_and_in_how_long_a_window() {
+    let drift = |quantity, slope_per_s| Drift {
+        quantity,
+        mean: 1.0,
+        slope_per_s,
+        p_value: 0.001,
+    };
+    let share = drift(Quantity::Share("cubic, up".to_owned()), 0.00412);
+    let found = Settling::Tested(vec![share, drift(Quantity::Backlog, -2900.0)]);
+    assert_eq!(
+        found.text(25.0),
+        "share of cubic, up +4.12e-3/s; backlog -2.90e3/s; 25 s"
+    );
+    assert_eq!(Settling::Tested(vec![]).text(25.0), "");
+    assert_eq!(Settling::Changing.text(25.0), "changing");
+    let measured = Measured::new(&a_run(&[0.5; 199], &[0.0; 199]), &facts());
+    assert_eq!(measured.unsettled(), "too short");
+}
+
+#[test]
 fn a_window_of_few_seconds_or_round_trips_tells_nothing() {
     let run = a_run(&[0.5; 199], &[0.0; 199]);
     let of = |samples: &Samples, facts: &Facts| Measured::new(samples, facts).settling().clone();

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fullpipe.base.errors import AlgorithmError, UserError
+from fullpipe.base.lengthening import longer
 from fullpipe.cli import INTERRUPTED
-from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on, longer
+from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on
 from fullpipe.cli.options import (
     DEFAULT_LOOK,
     Changes,

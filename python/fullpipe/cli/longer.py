@@ -13,10 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from fullpipe.base.lengthening import MOST_TIMES
 from fullpipe.cli.output import message
-
-#: Runs become at most this many times as long.
-MOST_TIMES = 16
 
 UntilSettled = Annotated[
     bool,
@@ -28,23 +26,12 @@ UntilSettled = Annotated[
 ]
 
 
-def longer(duration_ns: int, first_ns: int) -> dict[str, str] | None:
-    """Duration and warm-up of the round after one of this duration; None where that is longer than
-    the bound. `first_ns`: duration of the first round."""
-    doubled_ns = 2 * duration_ns
-    if doubled_ns > MOST_TIMES * first_ns:
-        return None
-    return {"duration": f"{doubled_ns / 1e9:g}s", "warmup": f"{doubled_ns / 2e9:g}s"}
-
-
 def has_to_go_on(groups: Iterable[Sequence[dict[str, Any]]]) -> bool:
     """Whether a group of runs, given by their `settling`, had not settled, or is too short to
     tell."""
-    from fullpipe.metrics.settling import unsettled
+    from fullpipe.metrics.settling import goes_on
 
-    return any(
-        unsettled(group) or any(one["state"] == "too short" for one in group) for group in groups
-    )
+    return any(map(goes_on, groups))
 
 
 def discard(folders: Iterable[Path], times: dict[str, str]) -> None:

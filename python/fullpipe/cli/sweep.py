@@ -11,8 +11,10 @@ import typer
 from typer.core import TyperGroup
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.lengthening import MOST_TIMES
 from fullpipe.base.units import counted, format_size
 from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.longer import UntilSettled
 from fullpipe.cli.options import Changes, Jobs
 from fullpipe.cli.output import console, duration, fail, message
 from fullpipe.cli.progress import progress_of_runs
@@ -55,6 +57,7 @@ def run(
     ] = None,
     jobs: Jobs = None,
     set_: Changes = None,
+    until_settled: UntilSettled = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what it would take; run nothing.")
     ] = False,
@@ -78,6 +81,8 @@ def run(
     from fullpipe.sweep.running import run_sweep
     from fullpipe.sweep.store import Store
 
+    if until_settled:
+        set_ = [*(set_ or []), "sweep.until_settled=true"]
     sweep = load_sweep(file, set_)
     part = _shard(shard)
     folder = out or Path("sweeps") / file.stem
@@ -196,6 +201,8 @@ def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
     console.print(f"runs     {runs}, of which {len(lacking)} are missing")
     if sweep.seeds.rule:
         console.print(f"         up to {cells * (sweep.seeds.most or 0)} where {sweep.seeds.until}")
+    if sweep.options.until_settled:
+        console.print(f"         up to {MOST_TIMES} times as long where they had not settled")
     from_trials = f"from {found.trials} trials" if found.trials else "from experience"
     console.print(
         f"time     about {duration(found.cpu_s / width)} on {width} cores "

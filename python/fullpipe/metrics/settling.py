@@ -4,6 +4,7 @@ sentence, of one run and of its repetitions. Must never know how it is printed."
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -20,6 +21,9 @@ _NOT_TESTED = {
 }
 #: How a metric's slope is shown: unit, and how many of the recorded one it has.
 _UNITS = {"goodput": (" Mbit/s", 1e6), "backlog": (" KiB", 1024.0)}
+#: Parts of a store's column `unsettled` (`Settling::text` of settle.rs).
+_STORED_DRIFT = re.compile(r"(.+) ([+-][0-9.]+e-?[0-9]+)/s")
+_STORED_WINDOW = re.compile(r"([0-9.]+) s")
 
 
 def settled_summary(
@@ -46,13 +50,19 @@ def unsettled(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return flagged if flagged and _chance(len(flagged), tested) <= FALSE_ALARMS else []
 
 
+def goes_on(runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether longer runs than these could settle: they had not, or are too short to tell."""
+    return bool(unsettled(runs)) or any(one["state"] == "too short" for one in runs)
+
+
 def sentence(runs: Sequence[Mapping[str, Any]]) -> str:
     """One sentence about the `settling` of a run, or of its repetitions."""
     flagged = unsettled(runs)
-    window_s = runs[0]["window_s"]
     if flagged:
         of = f" in {len(flagged)} of {len(runs)} runs" if len(runs) > 1 else ""
+        window_s = max(one["window_s"] for one in flagged)
         return f"not settled{of}: {_drift(flagged)}; needs some {_round(_LONGER * window_s)} s"
+    window_s = runs[0]["window_s"]
     states = Counter(one["state"] for one in runs)
     for state, text in _NOT_TESTED.items():
         if states[state]:
@@ -63,15 +73,25 @@ def sentence(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def of_stored(words: Sequence[str]) -> str:
-    """What a store's column `unsettled` says of these runs, where that is to be known: `not settled
-    in 10 of 40 runs: backlog`; empty where no more drift than false alarms would."""
-    tested = [word for word in words if word not in _NOT_TESTED]
-    flagged = [word for word in tested if word]
-    if not flagged or _chance(len(flagged), len(tested)) > FALSE_ALARMS:
-        return ""
-    names = Counter(name for word in flagged for name in word.split(", "))
-    most = ", ".join(name for name, _ in names.most_common(3))
-    return f"not settled in {len(flagged)} of {len(words)} runs: {most}"
+    """The `sentence` about runs of which a store's column `unsettled` has these words, where that
+    is to be known; empty where no more drift than false alarms would."""
+    runs = [stored_summary(word) for word in words]
+    return sentence(runs) if unsettled(runs) else ""
+
+
+def stored_summary(word: str) -> dict[str, Any]:
+    """What a store's column `unsettled` says of a run, as `settled_summary`. The window is known of
+    runs that drift."""
+    if word in _NOT_TESTED:
+        return {"state": word}
+    *drifts, window = word.split("; ")
+    found = [match for match in map(_STORED_DRIFT.fullmatch, drifts) if match]
+    length = _STORED_WINDOW.fullmatch(window)
+    return {
+        "state": "not settled" if word else "no drift seen",
+        "window_s": float(length[1]) if length else math.nan,
+        "drifts": [{"metric": one[1], "slope_per_s": float(one[2])} for one in found],
+    }
 
 
 def _drift(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -82,9 +102,9 @@ def _drift(runs: Sequence[Mapping[str, Any]]) -> str:
             slopes.setdefault(drift["metric"], []).append(drift["slope_per_s"])
     metric, found = max(slopes.items(), key=lambda one: len(one[1]))
     unit, divisor = _UNITS.get(metric, ("", 1.0))
-    slope = fmean(found) / divisor
-    verb = "rises" if slope > 0 else "falls"
-    return f"the {metric} still {verb} by {abs(slope):.2g}{unit} a second"
+    verb = "rises" if min(found) > 0 else "falls" if max(found) < 0 else "rises or falls"
+    slope = fmean(map(abs, found)) / divisor
+    return f"the {metric} still {verb} by {slope:.2g}{unit} a second"
 
 
 def _chance(flagged: int, runs: int) -> float:

@@ -17,24 +17,26 @@ from fullpipe.base.errors import UserError
 from fullpipe.engines.base import engine, foreign_option
 from fullpipe.expr.quantities import COLUMN_UNITS, quantity
 from fullpipe.plan.resolve import resolve
-from fullpipe.scenario.model import Scenario
+from fullpipe.scenario.model import Scenario, make_scenario
 from fullpipe.sweep.axes import Point
 from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.runs import Run, run_of, scenario_at
-from fullpipe.sweep.tables import OWN_FLOWS, SCHEMAS
+from fullpipe.sweep.tables import LENGTHENED, OWN_FLOWS, SCHEMAS
 from fullpipe.sweep.templates import fields_of, flows_with
 
 
 @dataclass(slots=True)
 class Cell:
     """A point of a sweep. `keys`: of its runs, whose seeds count up from `first_seed`. `own_flows`:
-    axis -> numbers of the flows with its value, for axes named as a column of `flows`."""
+    axis -> numbers of the flows with its value, for axes named as a column of `flows`. `times`:
+    duration and warm-up where they are not those of the scenario, which had not settled."""
 
     index: int
     point: Point
     keys: list[str] = field(default_factory=list)
     first_seed: int = 0
     own_flows: dict[str, list[int]] = field(default_factory=dict)
+    times: dict[str, str] = field(default_factory=dict)
 
 
 class Planned(NamedTuple):
@@ -55,6 +57,9 @@ def scenario_of(sweep: Sweep, cell: Cell) -> tuple[dict[str, Any], Scenario]:
     Raises UserError naming file, cell and key."""
     fields = fields_of(cell.point)
     document, scenario = scenario_at(sweep.template, fields, sweep.source, sweep.folder)
+    if cell.times:
+        document |= cell.times
+        scenario = make_scenario(document, sweep.source)
     scenario = scenario.repeated()
     return {**document, "start_spread": f"{scenario.start_spread}ns"}, scenario
 
@@ -112,7 +117,7 @@ def sweep_id(sweep: Sweep) -> str:
 def asked(cells: Sequence[Cell]) -> pa.Table:
     """One row for each run that a sweep asks for: cell, seed and key; each axis as written, and, if
     its values have units, as numbers in base units (`rtt_s`, `rate_bps`, `loss_fraction`);
-    `own_flows`."""
+    `duration_until_settled` where cells run longer than the scenario says; `own_flows`."""
     runs = [(cell, index) for cell in cells for index in range(len(cell.keys))]
     columns = {
         "cell": column([cell.index for cell, _ in runs], pa.uint64()),
@@ -128,6 +133,8 @@ def asked(cells: Sequence[Cell]) -> pa.Table:
         if (base := _in_base_units(values)) is not None:
             unit, numbers = base
             columns.setdefault(f"{written}_{unit}", numbers)
+    if any(cell.times for cell, _ in runs):
+        columns[LENGTHENED] = column([cell.times.get("duration") for cell, _ in runs], pa.string())
     for axis in dict.fromkeys(itertools.chain.from_iterable(cell.own_flows for cell in cells)):
         numbers_of = [cell.own_flows.get(axis, []) for cell, _ in runs]
         columns[f"{OWN_FLOWS}{axis}"] = pa.array(numbers_of, pa.list_(pa.uint64()))

@@ -73,6 +73,9 @@ class Options(Section):
 
     name: str = Field("", max_length=200)
     seeds: Annotated[Seeds, BeforeValidator(_as_seeds)] = Field(default_factory=Seeds)
+    until_settled: bool = Field(
+        False, description="runs of a cell that had not settled again, twice as long"
+    )
     sample: Literal["grid"] | Sample = "grid"
     keep: Literal["metrics", "recordings"] = "metrics"
     zip: list[list[str]] = Field(default_factory=list)

@@ -17,6 +17,7 @@ from fullpipe.sweep.cells import (
     cells_of,
     check_engine,
     plan_runs,
+    scenario_of,
     sweep_id,
 )
 from fullpipe.sweep.file import Sweep
@@ -72,13 +73,13 @@ def run_sweep(
 
     Ctrl-C keeps the runs that have ended. Raises UserError where a cell is no scenario, the engine
     cannot run it, or the stopping rule names no metric."""
-    rule = sweep.seeds.rule
+    rule, until_settled = sweep.seeds.rule, sweep.options.until_settled
     if rule is not None:
         from fullpipe.sweep.stopping import check_metric
 
         check_metric(rule[0], f"{sweep.source}: sweep.seeds.until")
-        if shard.count > 1:
-            raise UserError("--shard: a rule to stop looks at all seeds of a cell; give a number")
+    if shard.count > 1 and (rule is not None or until_settled):
+        raise UserError("--shard: a rule to stop looks at all seeds of a cell; give a number")
     try:
         check_engine(sweep)
         cells = cells_of(sweep)
@@ -90,9 +91,11 @@ def run_sweep(
     while True:
         write_asked(store, sweep, cells)
         _run(sweep, todo, store, executor, shard, on_progress, outcome)
-        if rule is None or outcome.interrupted:
+        if outcome.interrupted:
             break
-        todo = _more(sweep, cells, store, rule)
+        todo = _longer(sweep, cells, store) if until_settled else []
+        if rule is not None and not todo:
+            todo = _more(sweep, cells, store, rule)
         if not todo:
             break
     store.compact()
@@ -145,6 +148,24 @@ def _run(
     for key, reason in filled.failures.items():
         cell, run = own[key]
         outcome.failures.append((cell, run.facts.seed, reason))
+
+
+def _longer(sweep: Sweep, cells: list[Cell], store: Store) -> list[Planned]:
+    """The runs of the cells that had not settled, twice as long; they take the place of those."""
+    from fullpipe.base.lengthening import longer
+    from fullpipe.sweep.stopping import unsettled_cells
+
+    planned: list[Planned] = []
+    keys = {cell.index: cell.keys for cell in cells}
+    for index in unsettled_cells(keys, store.table("runs")):
+        cell = cells[index]
+        _, first = scenario_of(sweep, Cell(cell.index, cell.point))
+        _, last = scenario_of(sweep, cell)
+        times = longer(last.duration, first.duration)
+        if times is not None:
+            count, cell.keys, cell.times = len(cell.keys), [], times
+            planned += plan_runs(sweep, [cell], count)
+    return planned
 
 
 def _more(sweep: Sweep, cells: list[Cell], store: Store, rule: tuple[str, float]) -> list[Planned]:

@@ -1,4 +1,5 @@
-"""Whether a cell has enough seeds: a metric's 95 % interval over its runs is narrow enough.
+"""Whether a cell has enough seeds: a metric's 95 % interval over its runs is narrow enough. And
+whether its runs were long enough: they had settled.
 
 Must never run anything.
 """
@@ -53,6 +54,18 @@ def widths(
                 per_group.setdefault(group, []).append(float(np.mean(several)))
         result[cell] = max((2 * half_width(values) for values in per_group.values()), default=0.0)
     return result
+
+
+def unsettled_cells(cells: Mapping[int, Sequence[str]], runs: pa.Table) -> list[int]:
+    """The cells (index -> keys of its runs) whose runs had not settled or are too short to tell."""
+    from fullpipe.metrics.settling import goes_on, stored_summary
+
+    words = dict(zip(runs["key"].to_pylist(), runs["unsettled"].to_pylist(), strict=True))
+    return [
+        index
+        for index, keys in cells.items()
+        if goes_on([stored_summary(words[key]) for key in keys if key in words])
+    ]
 
 
 def _table_of(metric: str) -> str | None:

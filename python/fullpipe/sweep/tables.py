@@ -20,6 +20,8 @@ from fullpipe.sweep.measures import Rows
 SCHEMAS: dict[str, pa.Schema] = {name: rows.schema for name, rows in Rows().take().items()}
 #: Columns of what a sweep asks for that list the flows with the value of an axis begin so.
 OWN_FLOWS = "flows_with_"
+#: The column with the duration of cells that ran longer than their scenario says (`until_settled`).
+LENGTHENED = "duration_until_settled"
 #: What experiments measure besides: the values of expressions, and the distributions that plots
 #: need. `version` is that of the metrics.
 EXTRA: dict[str, pa.Schema] = {
