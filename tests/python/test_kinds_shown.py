@@ -19,6 +19,7 @@ from fullpipe.metrics import summarise
 from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.kinds import KINDS, Kind
 from fullpipe.metrics.limiting import limiting_link
+from fullpipe.metrics.probes import probes
 from fullpipe.plan.bottleneck import bottleneck_of
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
@@ -110,6 +111,17 @@ def test_what_is_said_of_kernels_in_the_terminal_is_one_line(buffer: str, rate: 
     }
     text = brief(make_scenario(document))
     assert len(text) <= 100 and "docs/evidence/map.md" in text
+
+
+def test_a_request_under_way_when_the_run_ends_is_not_lost() -> None:
+    sent_us = np.array([0.0, 1e6, 2e6, 2.95e6, 2.99e6])
+    pings = {"probe": np.array(["echo"] * 5, dtype=object), "t_us": sent_us,
+             "rtt_us": np.array([4e4, np.nan, 6e4, np.nan, np.nan])}  # fmt: skip
+    [found] = probes(pings, 3.0)
+    assert (found["sent"], found["loss_ratio"]) == (3, pytest.approx(1 / 3))
+    pings["rtt_us"][:] = np.nan
+    [found] = probes(pings, 3.0)
+    assert (found["sent"], found["loss_ratio"]) == (5, 1.0)
 
 
 ATM = {"framing": "atm", "overhead": 10}

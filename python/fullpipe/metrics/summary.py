@@ -130,7 +130,7 @@ def _applications(view: View) -> dict[str, list[dict[str, Any]]]:
     found = {}
     pings = view.samples("ping_samples")
     if pings["t_us"].size:
-        found["probes"] = probes(pings["probe"], pings["rtt_us"])
+        found["probes"] = probes(pings, view.plan.get("duration_ns", math.inf) / 1e9)
     if view.recording.has("page_loads"):
         from fullpipe.metrics.pages import summarise_pages
 
