@@ -19,6 +19,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup
+from matplotlib.backend_bases import get_registered_canvas_class
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
@@ -158,9 +159,12 @@ def svg(plot: Plot, alarm: str = "") -> Markup:
     height += 0.16 * math.ceil((len(plot.traces) + len(plot.spans)) / 4)
     with mpl.rc_context({**_SETTINGS, "path.simplify_threshold": 0.5}):
         figure = Figure(figsize=(5.6, height), layout="constrained")
-        draw(figure.subplots(), replace(plot, traces=few, title=""), legend_below=True)
+        axes: Any = figure.subplots()
+        draw(axes, replace(plot, traces=few, title=""), legend_below=True)
         _alarm(figure, alarm[:90])
-        return Markup(_shorter(_svg_text(figure, transparent=True)))
+        for transparent in (figure, axes, *axes.child_axes):
+            transparent.patch.set_facecolor("none")
+        return Markup(_shorter(_svg_text(figure)))
 
 
 def svg_document(grid: Grid, look: Callable[[Figure], None] = lambda _: None) -> str:
@@ -521,14 +525,22 @@ def _outside(axes: Any) -> list[str]:
 
 
 def _save(figure: Figure, path: Path) -> None:
+    figure.set_dpi(150)
     with atomic_file(path) as partial:
-        figure.savefig(partial, format=path.suffix[1:], dpi=150, metadata=_undated(path.suffix))
+        _print(figure, path.suffix[1:], partial)
 
 
-def _svg_text(figure: Figure, **options: Any) -> str:
+def _svg_text(figure: Figure) -> str:
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata=_undated(".svg"), **options)
+    _print(figure, "svg", text)
     return text.getvalue()
+
+
+def _print(figure: Figure, suffix: str, out: Path | io.StringIO) -> None:
+    """Draws the figure once. savefig() draws it twice, the first time to lay it out, which each
+    drawing of a constrained layout does itself."""
+    canvas = get_registered_canvas_class(suffix)(figure)
+    getattr(canvas, f"print_{suffix}")(out, metadata=_undated(f".{suffix}"))
 
 
 def _undated(suffix: str) -> dict[str, Any]:
