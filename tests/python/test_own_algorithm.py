@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,17 @@ def test_a_papers_only_algorithm_gets_another_beside_it() -> None:
     assert both.metric["within_cubic"].value == "jain('cubic')"
     assert all("algorithm" in plot.by for plot in both.plot)
     assert both.published[0].at == {"algorithm": "bbr3-linux"}, "the paper's numbers are its own"
+
+
+def test_a_files_path_is_relative_to_the_callers_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(AIMD, tmp_path / "mine.h")
+    monkeypatch.chdir(tmp_path)
+    entry = of_catalogue(catalogued("ahsan2025b_fig7_fairness"))
+    cells = with_algorithm(entry, "./mine.h").cells("default")
+    files = {cell.document["flow"][0]["cc"] for cell in cells}
+    assert files == {"bbr3-linux", str(tmp_path / "mine.h")}
 
 
 def test_pairs_of_algorithms_are_refused() -> None:

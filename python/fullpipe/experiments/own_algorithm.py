@@ -7,9 +7,11 @@ the other become an axis of their own. Claims are about the paper's algorithms a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.congestion import userfiles
 from fullpipe.congestion.registry import cc_set, cc_sets
 from fullpipe.experiments.entry import Entry, Plot, Published, SizeOptions
 from fullpipe.sweep.axes import Axis
@@ -23,7 +25,9 @@ def with_algorithm(entry: Entry, cc: str) -> Entry:
 
     Raises UserError if it cannot be used, or if the entry's flows take theirs from an axis of other
     things, such as pairs of algorithms."""
-    own = {"label": cc_set(cc).name, "file": cc}
+    # Paths in an entry are relative to the entry; this one is to the caller's folder.
+    is_file = userfiles.is_file_name(cc.partition("[")[0])
+    own = {"label": cc_set(cc).name, "file": str(Path(cc).absolute()) if is_file else cc}
     axis = _axis_of_algorithms(entry)
     if axis:
         return _rewritten(entry, axis, own, {f"{{{axis}}}": f"{{{axis}.file}}"}, "")
