@@ -17,7 +17,7 @@ import pyarrow as pa
 from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.base.scratch import scratch
-from fullpipe.engines import assets
+from fullpipe.engines import assets, host_settings
 from fullpipe.engines.arrivals import refuse_many_flows, with_arrivals
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.engines.child import die_with_parent, stop
@@ -93,8 +93,16 @@ class LiveEngine:
         if failure and not received["tables"]["flow_samples"]["t_us"][1]:
             raise RunError(failure)
         facts = dict(received["facts"])
-        metadata = {"kernel": facts.pop("kernel", os.uname().release), "facts": facts}
+        kernel = facts.pop("kernel", os.uname().release)
+        name = host_settings.interface_to(peer["host"]) if peer else None
+        interface = host_settings.read_interface(name) if name else None
+        metadata = {"kernel": kernel, "facts": facts | host_settings.facts(interface)}
         health = {"problems": list(received["problems"]), **dict(received["figures"])}
+        if interface is not None:
+            path = plan["path"]
+            health["problems"] += host_settings.concerns(
+                interface, path["rate_bps"], path["mtu_bytes"]
+            )
         told = with_totals(arrow_tables(received["tables"]), plan)
         tables = {name: _in_order(table) for name, table in told.items()}
         return RunResult(tables, metadata, health, interrupted, failure)
