@@ -94,7 +94,7 @@ demo: $(VENV)/bin/fullpipe
 SIZE := --full
 verdicts: build
 	$(VENV)/bin/fullpipe experiment run --all $(SIZE) --confirm --out build/verdicts.html
-	$(VENV)/bin/fullpipe experiment report --all $(SIZE) --out build/verdicts.html --evidence docs/evidence \
+	$(VENV)/bin/fullpipe experiment report --all $(SIZE) $(if $(SIZE),--or-short) --out build/verdicts.html --evidence docs/evidence \
 		--note "Runs are of the simulator as built from commit $$(git rev-parse --short=8 HEAD) ($$(date '+%-d %B %Y'))."
 	$(PYTHON) scripts/results.py
 

@@ -58,6 +58,17 @@ def test_one_sentence_says_what_agrees(tmp_path: Path) -> None:
     )
 
 
+def test_what_a_second_reading_changed_is_counted_and_told(tmp_path: Path) -> None:
+    changed = RIGHT + '\nreread = "It had been averaged over all buffers."'
+    found = [judged(tmp_path, "one", "Fig. 1", changed), judged(tmp_path, "two", "Fig. 2", RIGHT)]
+    pages = paper_pages(found, "docs/evidence")
+    for name in ("claims.md", "papers/bless2025.md"):
+        assert "1 of 8 claims were changed when they were read again" in pages[name]
+    assert "Read again: It had been averaged over all buffers." in pages["papers/bless2025.md"]
+    rows = list(csv.DictReader(io.StringIO(pages["claims.csv"])))
+    assert [bool(row["reread"]) for row in rows] == [False, True, *[False] * 6]
+
+
 def test_all_verdicts_are_rows_of_a_table(tmp_path: Path) -> None:
     pages = paper_pages([judged(tmp_path, "one", "Fig. 1", RIGHT)], "docs/evidence")
     rows = list(csv.DictReader(io.StringIO(pages["claims.csv"])))
@@ -109,3 +120,33 @@ def test_the_command_writes_the_pages(tmp_path: Path, monkeypatch: pytest.Monkey
     assert command([*arguments, "--evidence", "evidence"], monkeypatch) == 0
     assert "not run" in (tmp_path / "evidence" / "papers" / "bless2025.md").read_text()
     assert (tmp_path / "evidence" / "claims.csv").read_text().count("\n") == 2
+
+
+#: Two runs of twice the length with --full, one by default.
+TWO_SIZES = """
+[default]
+repetitions = 1
+
+[full]
+repetitions = 2
+scenario = { duration = "2s" }
+"""
+
+
+def test_short_runs_stand_in_until_the_papers_size_has_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = entry_of(tmp_path / "catalogue", claims("all(share > 0.1)") + TWO_SIZES)
+    monkeypatch.chdir(tmp_path)
+    where = ["--catalogue", "catalogue", "--store", "store"]
+    pages = ["report", "small", *where, "--full", "--or-short", "--evidence", "evidence"]
+    page = tmp_path / "evidence" / "papers" / "bless2025.md"
+    cells = len(entry.cells("full"))
+    for size, says in (
+        ((), f"1 run of each of {cells} cells, short size"),
+        (("--full",), f"2 runs of each of {cells} cells, the paper's size"),
+    ):
+        assert command(["run", "small", *where, *size, "--once", "--jobs", "1"], monkeypatch) == 0
+        assert command(pages, monkeypatch) == 0
+        assert says in page.read_text(encoding="utf-8")
+    assert command([*pages[:6], "--or-short"], monkeypatch) == 2

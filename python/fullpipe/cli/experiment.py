@@ -94,9 +94,10 @@ class Chosen:
 
         return Store(self.store or default_store())
 
-    def judged(self, entry: Entry, runs: Store) -> Iterator[EntryVerdicts]:
+    def judged(self, entry: Entry, runs: Store, or_short: bool = False) -> Iterator[EntryVerdicts]:
         """The verdicts on an entry by each engine that is wanted; of an entry that compares engines
-        one, and their comparison is written."""
+        one, and their comparison is written. `or_short`: by the short runs where cells of the full
+        size lack all runs, and fewer cells of the short size do."""
         from fullpipe.experiments import judge
 
         for name in self.engine or []:
@@ -105,6 +106,10 @@ class Chosen:
         own = entry.engines[:1] if entry.compare_engines else entry.engines
         for name in self.engine or own:
             found = judge(entry, runs, self.size, name, self.repeat, self.observed or ())
+            if or_short and found.results.missing:
+                short = judge(entry, runs, "default", name, self.repeat, self.observed or ())
+                if len(short.results.missing) < len(found.results.missing):
+                    found = short
             if entry.comparison_file:
                 _write_comparison(found, self.catalogue)
             yield found
@@ -318,9 +323,15 @@ def run(
 @with_groups
 def report(
     chosen: Chosen = _DEFAULT,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page.")] = Path(
-        "recordings/verdicts.html"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="The page; by default recordings/verdicts.html, and none with --evidence.",
+        ),
+    ] = None,
     claims: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a short version too, such as claims.md."),
@@ -347,6 +358,14 @@ def report(
         Path | None,
         typer.Option(metavar="FILE", help="Write all runs as Parquet instead of the page."),
     ] = None,
+    or_short: Annotated[
+        bool,
+        typer.Option(
+            "--or-short",
+            help="--full: judge entries by their short runs where the store lacks cells of the "
+            "paper's size.",
+        ),
+    ] = False,
     confirm_: Annotated[
         bool, typer.Option("--confirm", help="Print what `run --confirm` would still run instead.")
     ] = False,
@@ -364,11 +383,15 @@ def report(
         _print_confirmations(plan.wanted)
         _print_refused(plan.refused)
         return
-    judged = [found for entry in entries for found in chosen.judged(entry, runs)]
+    if or_short and not chosen.full:
+        raise UserError("--or-short: says what stands in for --full; give both")
+    judged = [found for entry in entries for found in chosen.judged(entry, runs, or_short)]
     if table or csv or parquet:
         _write_cells([one.results for one in judged], table, csv, parquet)
         return
-    _write(out, verdicts_page(judged, chosen.catalogue))
+    if out is not None or evidence is None:
+        place = out or Path("recordings/verdicts.html")
+        _write(place, verdicts_page(judged, chosen.catalogue))
     if claims is not None:
         where = "" if chosen.catalogue is None else _shown(chosen.catalogue)
         names = chosen.names or ()

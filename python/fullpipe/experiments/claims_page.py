@@ -203,7 +203,8 @@ def claims_table(verdicts: Iterable[Verdict]) -> list[str]:
 
 def _row(verdict: Verdict) -> str:
     claim = verdict.claim
-    words = [verdict.where, verdict.reason, why(verdict), claim.note]
+    again = f"Read again: {claim.reread}" if claim.reread else ""
+    words = [verdict.where, verdict.reason, why(verdict), claim.note, again]
     said = " ".join(word for word in words if word)
     mark = verdict.word if verdict.status == "reproduced" else f"**{verdict.word}**"
     about = "" if claim.about == "paper" else f" *({_ABOUT[claim.about]})*"

@@ -110,15 +110,50 @@ class Observed(_Section):
     source: str = ""
 
 
+#: What plots draw beside metrics, by their kind, with the title of its axis.
+DRAWN: dict[str, dict[str, str]] = {
+    "cdf": {
+        "queue_delay_rttmin": "queueing delay (RTTmin)", "ping_ms": "ping (ms)",
+        "goodput_mbps": "goodput of flows (Mbit/s)",
+        "total_goodput_mbps": "total goodput (Mbit/s)", "page_s": "page load (s)",
+        "flow_bytes": "size of a random flow (bytes)",
+        "flow_bytes_by_byte": "size of a random byte's flow (bytes)",
+    },
+    "time": {
+        "queue_delay_rttmin": "queueing delay (RTTmin)", "ping_ms": "ping (ms)",
+        "goodput_mbps": "goodput of flows (Mbit/s)", "page_s": "page load (s)",
+        "backlog_bytes": "backlog (bytes)", "inflight_packets": "packets of the first flow",
+        "bbr_jitter_ms": "jitter as BBR estimates it (ms)",
+        "estimate_mbps": "bandwidth that BBR estimates (Mbit/s)",
+        "estimates_mbps": "sum of BBR's bandwidth estimates (Mbit/s)",
+    },
+}  # fmt: skip
+DRAWN["box"] = {**DRAWN["cdf"], "stream_goodput_mbps": "goodput of each flow (Mbit/s)"}
+
+
 class Plot(_Section):
     """A plot of the results."""
 
     kind: Literal["line", "cdf", "box", "time"] = "line"
-    of: Name = Field(
-        description="a metric; cdf, box: queue_delay_rttmin, ping_ms, goodput_mbps (of each flow), "
-        "total_goodput_mbps (of 0.2 s); time: queue_delay_rttmin, goodput_mbps"
-    )
+    of: Name = Field(description="line: a metric; else what DRAWN has of this kind")
     x: Name | None = Field(None, description="line, box: the horizontal axis")
+    part: str = Field(
+        "", max_length=80, description="of backlog_bytes the queue, of page_s over time the page"
+    )
+    flow: int | None = Field(None, ge=1, description="time: only this flow, counted from 1")
+    consecutive: bool = Field(
+        False,
+        description="time: runs one after another: up to ten of bbr_jitter_ms, three of others",
+    )
+    quartiles: bool = Field(
+        False, description="time: median and quartiles of the runs, of queue_delay_rttmin"
+    )
+    phases: list[Name] = Field(
+        default=[], description="time: a line where the first flow begins one of these phases"
+    )
+    between_s: tuple[float, float] | None = Field(
+        None, description="time: only from one time of the run to another"
+    )
     by: list[Name] = Field(default=[], description="axes of which each value is a line")
     panel: list[Name] = Field(default=[], description="axes of which each value is a figure")
     log_x: bool = False
@@ -169,6 +204,9 @@ class Claim(_Section):
         False, description="not looked at before all entries were final; counted by itself too"
     )
     note: str = Field("", description="always shown")
+    reread: str = Field(
+        "", description="what reading the claim again against the paper changed, and why; counted"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Claim:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fullpipe.congestion.registry import cc_sets
-from fullpipe.experiments.entry import Plot
+from fullpipe.experiments import over_time
+from fullpipe.experiments.entry import DRAWN, Plot
 from fullpipe.experiments.results import Results
 from fullpipe.plots import style
 from fullpipe.plots.matplotlib_renderer import points_outside, svg_document
@@ -27,10 +28,6 @@ _MODEL_DASHES = ("dash", "dot", "dashdot")
 _MAX_LINES_WITH_MODELS = 8
 #: A longer label of the upright axis would be cut.
 _LABEL_WIDTH = 38
-_UNITS = {
-    "queue_delay_rttmin": "queueing delay (RTTmin)", "ping_ms": "ping (ms)",
-    "goodput_mbps": "goodput of flows (Mbit/s)", "total_goodput_mbps": "total goodput (Mbit/s)",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ def _figure(results: Results, plot: Plot) -> Figure | None:
 def _seen(results: Results, plot: Plot, point: int) -> bool:
     """Whether there is something of a point to draw."""
     runs = results.runs[point]
-    name = f"over_time_{plot.of}" if plot.kind == "time" else plot.of
+    name = over_time.name_of(plot) if plot.kind == "time" else plot.of
     kept = plot.kind == "line" or any(run.distributions.get(name) for run in runs)
     return bool(runs) and kept
 
@@ -107,14 +104,23 @@ def _panel(
     traces: list[Trace] = []
     boxes: list[Box] = []
     for name, members in _grouped(results, points, plot.by).items():
-        if plot.kind == "box":
+        if plot.of == "stream_goodput_mbps":
+            boxes += _boxes_of_flows(results, members, series[name])
+        elif plot.kind == "box":
             boxes += _boxes(results, plot, members, series[name])
         elif plot.kind == "line" and _numbers(results, plot) is None:
             boxes += _boxes_of_runs(results, plot, members, series[name])
             traces += _beside(results, plot, members, series[name])
+        elif plot.kind == "time":
+            own = series[name]
+            runs = [run for point in members for run in results.runs[point]]
+            traces += over_time.traces(plot, runs, own.label if plot.by else "", own.colour)
         else:
-            draw = {"line": _line, "cdf": _cdf, "time": _over_time}[plot.kind]
+            draw = {"line": _line, "cdf": _cdf}[plot.kind]
             traces += draw(results, plot, members, series[name])
+    if plot.phases:
+        of_panel = [run for point in points for run in results.runs[point]]
+        traces += over_time.phases(plot, of_panel, traces)
     x_title, y_title = plot.x or "", ""
     ticks: tuple[tuple[float, str], ...] = ()
     log_x = 0.0
@@ -125,11 +131,16 @@ def _panel(
         y_title = textwrap.fill(title + unit, _LABEL_WIDTH)
         ticks, log_x = _x_axis(results, plot)
     elif plot.kind == "cdf":
-        x_title, y_title = _UNITS[plot.of], "share"
+        x_title, y_title = DRAWN["cdf"][plot.of], "share"
+        log_x = 10.0 if plot.log_x else 0.0
     elif plot.kind == "time":
-        x_title, y_title = "time (s)", _UNITS[plot.of]
+        x_title, y_title = "time (s)", DRAWN["time"][plot.of]
+    elif plot.of == "stream_goodput_mbps":
+        x_title, y_title = "flow", DRAWN["box"][plot.of]
+        most = round(max((box.at or 0.0 for box in boxes), default=0.0))
+        ticks = tuple((float(flow), str(flow)) for flow in range(1, most + 1))
     else:
-        y_title = _UNITS[plot.of]
+        y_title = DRAWN["box"][plot.of]
         ticks = tuple((float(i), text) for i, text in enumerate(_texts(results, plot)))
     return Panel(
         label, label, x_title, y_title, traces, boxes=boxes, x_ticks=ticks, log_x=log_x,
@@ -220,27 +231,6 @@ def _cdf(results: Results, plot: Plot, members: list[int], series: Series) -> li
     return [Trace(series.label, series.colour, quantiles, shares, width=_WIDTH)]
 
 
-def _over_time(results: Results, plot: Plot, members: list[int], series: Series) -> list[Trace]:
-    """The series of the run with seed 1 in the first of these points that has one: the queue's, or
-    one for each flow."""
-    for point in members:
-        for run in results.runs[point]:
-            values = np.asarray(run.distributions.get(f"over_time_{plot.of}", []))
-            times = np.asarray(run.distributions.get(f"over_time_{plot.of}_s", []))
-            if values.size and times.size:
-                rows = values.reshape(-1, times.size)
-                many, of = len(rows) > 1, f"{series.label}, " if plot.by else ""
-                return [
-                    Trace(
-                        f"{of}flow {number + 1}" if many else series.label,
-                        style.line_colour(number) if many else series.colour,
-                        times, row, width=0.8 * _WIDTH,
-                    )
-                    for number, row in enumerate(rows)
-                ]  # fmt: skip
-    return []
-
-
 def _box_at(place: float, series: Series) -> float:
     """The x of a series' box at a place of the axis."""
     return place + (series.position + 0.5) * 0.8 / series.count - 0.4
@@ -275,6 +265,20 @@ def _boxes(results: Results, plot: Plot, members: list[int], series: Series) -> 
     return found
 
 
+def _boxes_of_flows(results: Results, members: list[int], series: Series) -> list[Box]:
+    """A box for each flow of the run with seed 1 in the first of these points that has one."""
+    runs = [run for point in members for run in results.runs[point]]
+    rows = next((v for run in runs if (v := run.distributions.get("stream_goodput_mbps"))), [])
+    width, found = 0.64 / series.count, []
+    for number, quantiles in enumerate(np.asarray(rows).reshape(-1, 101), 1):
+        if np.isfinite(quantiles).all():
+            wanted = quantiles[[0, 25, 50, 75, 100]]
+            wanted[0], wanted[-1] = _tukey(quantiles)
+            at = _box_at(number, series)
+            found.append(box_of(series.label, series.colour, wanted, at=at, width=width))
+    return found
+
+
 def _tukey(quantiles: Floats) -> tuple[float, float]:
     """The least and the largest percentile within 1.5 interquartile ranges of the box."""
     low, high = quantiles[25], quantiles[75]
@@ -306,7 +310,7 @@ def _colour(results: Results, plot: Plot, members: list[int], position: int) -> 
 
 def _title(results: Results, plot: Plot) -> str:
     metric = results.entry.metric.get(plot.of)
-    what = (metric.title or plot.of) if metric else _UNITS[plot.of]
+    what = (metric.title or plot.of) if metric else DRAWN[plot.kind][plot.of]
     return what[:1].upper() + what[1:]
 
 
@@ -316,7 +320,13 @@ def _note(plot: Plot, has_no_order: bool) -> str:
     if plot.kind == "line":
         return "bands: least and largest run; x: published; o: observed; broken lines: models"
     if plot.kind == "time":
-        return "the run with seed 1"
+        runs = "runs one after another" if plot.consecutive else "the run with seed 1"
+        if plot.quartiles:
+            runs = "lines: median of the runs; bands: their quartiles"
+        lines = f"; vertical lines: the first flow begins {' or '.join(plot.phases)}"
+        return runs + (lines if plot.phases else "")
+    if plot.of == "stream_goodput_mbps":
+        return "windows of 0.2 s of the run with seed 1; whiskers: within 1.5 interquartile ranges"
     if plot.kind == "cdf":
         return "means of the runs' percentiles, after the warm-up"
     whiskers = {"5-95": "5th and 95th percentile", "1.5 IQR": "within 1.5 interquartile ranges"}

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from fullpipe import metrics
+from fullpipe.experiments import series
 from fullpipe.experiments.metric_functions import FUNCTIONS, PHASES, Measure
 from fullpipe.expr.evaluator import Scalars
 from fullpipe.expr.language import ExpressionError, literal, parse
 from fullpipe.metrics import View
-from fullpipe.plots.model import thin
+from fullpipe.metrics.view import Floats
 from fullpipe.recording.recording import Recording
 
 
@@ -36,45 +37,41 @@ def check(text: str) -> None:
 
 def distributions(recording: Recording) -> dict[str, list[float]]:
     """The data of a run that plots need, since its recording is deleted: percentiles 0 to 100 of
-    the queueing delay (RTTmin), of ping times (ms) and of the sum of the flows' goodputs in windows
-    of 0.2 s (Mbit/s), and the goodput (Mbit/s) of each active flow. Of the run with seed 1 the
-    queueing delay and the flows' goodputs over time, too."""
+    the queueing delay (RTTmin), of ping times (ms), of pages' loads (s), of the sum of the flows'
+    goodputs in windows of 0.2 s (Mbit/s), and of the sizes of traffic's flows, as a random flow and
+    as a random byte has them; and the goodput (Mbit/s) of each active flow. Beside them the series
+    over time that are kept of several runs, and of the run with seed 1."""
     view = View(recording)
-    grid = np.linspace(0, 1, 101)
     found = {}
-    _, windows = metrics.throughput_over_time(view, _WINDOW_S)
+    _, windows = metrics.throughput_over_time(view, series.WINDOW_S)
+    by_flow, by_byte = _sizes(view)
+    pages = [loads.time_s for loads in metrics.page_loads(view)]
     for name, values in (
         ("queue_delay_rttmin", metrics.queue_delay_rttmin(view)),
         ("ping_ms", metrics.ping_ms(view)),
+        ("page_s", np.concatenate(pages) if pages else np.empty(0)),
         ("total_goodput_mbps", windows.sum(axis=0) / 1e6),
+        ("flow_bytes", by_flow),
+        ("flow_bytes_by_byte", by_byte),
     ):
-        known = values[~np.isnan(values)]
-        found[name] = [round(float(x), 5) for x in np.quantile(known, grid)] if known.size else []
+        found[name] = series.percentiles(values)
     rates = metrics.goodput_bps(view)
     found["goodput_mbps"] = [round(float(x) / 1e6, 5) for x in rates[~np.isnan(rates)]]
-    return found | (_series(view) if view.plan.get("seed") == 1 else {})
+    seed = view.plan.get("seed", 0)
+    found |= series.repeated(view, seed)
+    return found | (series.series_of(view) if seed == 1 else {})
 
 
-#: Flent's step: of the windows over which a sum of goodputs is taken.
-_WINDOW_S = 0.2
-#: At most so many points of a series over time, and so many flows.
-_MOST_POINTS, _MOST_FLOWS = 600, 16
-
-
-def _series(view: View) -> dict[str, list[float]]:
-    """Series over time: `queue_delay_rttmin` at its samples, and `goodput_mbps`, flow after flow,
-    in windows that end at `goodput_mbps_s`."""
-    queue, delays = view.queue(view.main_queue), metrics.queue_delay_rttmin(view)
-    times, delays = thin(queue["t_us"] / 1e6, delays, _MOST_POINTS)
-    length = max(_WINDOW_S, _WINDOW_S * np.ceil((view.end_s - view.start_s) / 300 / _WINDOW_S))
-    ends, rates = metrics.throughput_over_time(view, float(length))
-    kept = {
-        "queue_delay_rttmin_s": times, "queue_delay_rttmin": delays, "goodput_mbps_s": ends,
-        "goodput_mbps": rates[:_MOST_FLOWS].ravel() / 1e6,
-    }  # fmt: skip
-    return {
-        f"over_time_{name}": [round(float(x), 4) for x in values] for name, values in kept.items()
-    }
+def _sizes(view: View) -> tuple[Floats, Floats]:
+    """Percentiles 0 to 100 of the sizes of traffic's flows, in bytes: of a random flow, and of the
+    flow of a random byte."""
+    sizes = np.concatenate([np.empty(0), *(one.size_bytes for one in metrics.traffic_flows(view))])
+    if not sizes.size:
+        return sizes, sizes
+    ordered = np.sort(sizes)
+    carried = np.cumsum(ordered) / ordered.sum()
+    place = np.searchsorted(carried, np.linspace(0, 1, 101)).clip(max=ordered.size - 1)
+    return ordered, ordered[place]
 
 
 def _check(node: ast.expr) -> None:

@@ -66,7 +66,8 @@ rows of [claims.csv](claims.csv).
 """
 _CSV = (
     "paper", "entry", "claim", "figure", "where", "kind", "held_out", "text", "published", "value",
-    "low", "high", "unit", "least_runs", "most_runs", "verdict", "evidence", "why", "right_if",
+    "low", "high", "unit", "least_runs", "most_runs", "size", "verdict", "evidence", "why",
+    "right_if", "reread",
 )  # fmt: skip
 #: Figures come in the order of their numbers, then tables, then what has none.
 _NUMBERED = re.compile(r"(Figs?\.|Tables?) ([\dIVX]+)")
@@ -108,7 +109,7 @@ def require_right_if(judged: Sequence[EntryVerdicts]) -> None:
 def _paper(paper: str, own: Sequence[EntryVerdicts], folder: str, note: str) -> dict[str, str]:
     command = _COMMAND.format(which=paper, folder=folder)
     lines = [_PAPER_HEAD.format(title=title(paper), paper=paper, command=command)]
-    lines += [*([escaped(note), ""] if note else []), *counts_table(own), ""]
+    lines += [*([escaped(note), ""] if note else []), *counts_table(own), "", reread(own), ""]
     found: dict[str, str] = {}
     for one in own:
         drawn = figures(one.results)
@@ -150,6 +151,16 @@ def agreement(verdicts: Sequence[Verdict]) -> str:
     return "; ".join(words) + "."
 
 
+def reread(judged: Sequence[EntryVerdicts]) -> str:
+    """How many claims were changed when they were read again against the papers."""
+    claims = [verdict.claim for one in judged for verdict in one.verdicts]
+    changed = sum(bool(claim.reread) for claim in claims)
+    return (
+        f"{changed} of {len(claims)} claims were changed when they were read again against the "
+        "papers' texts; the reasons stand beside them."
+    )
+
+
 def _runs(one: EntryVerdicts) -> str:
     results = one.results
     low, high = results.repetitions
@@ -157,7 +168,11 @@ def _runs(one: EntryVerdicts) -> str:
         return "not run"
     runs = str(low) if low == high else f"{low} to {high}"
     many = "s" if high > 1 else ""
-    return f"{runs} run{many} of each of {len(results.points)} cells, engine {results.engine}"
+    size = "the paper's size" if results.size == "full" else "short size"
+    text = f"{runs} run{many} of each of {len(results.points)} cells, {size}"
+    if results.missing:
+        text += f", {len(results.missing)} cells not run"
+    return f"{text}, engine {results.engine}"
 
 
 def _image(one: EntryVerdicts, number: int) -> str:
@@ -180,6 +195,7 @@ def _counts(judged: Sequence[EntryVerdicts], folder: str, note: str) -> str:
         command=_COMMAND.format(which="--all", folder=folder), links=links, outcomes=outcomes()
     )
     lines = [head, *([escaped(note), ""] if note else []), *counts_table(judged), ""]
+    lines += [reread(judged), ""]
     # The manual's pages of papers are this page's, since papers come and go with the catalogue.
     contents = ["", "```{toctree}", ":hidden:", "", *(f"papers/{paper}" for paper in names), "```"]
     return "\n".join([*lines, *evidence_table(judged), *contents]) + "\n"
@@ -198,7 +214,8 @@ def _csv(judged: Sequence[EntryVerdicts]) -> str:
                 entry.paper, entry.id, claim.id, entry.figure, claim.where, kind(verdict),
                 "yes" if claim.held_out else "", claim.text, verdict.published,
                 _digits(verdict.value), _digits(verdict.low), _digits(verdict.high), claim.unit,
-                *verdict.runs, verdict.status, verdict.grade, why, claim.right_if,
+                *verdict.runs, one.results.size if any(verdict.runs) else "", verdict.status,
+                verdict.grade, why, claim.right_if, claim.reread,
             ])  # fmt: skip
     return text.getvalue()
 

@@ -21,7 +21,7 @@ from fullpipe import _native, metrics
 from fullpipe.base.errors import UserError
 from fullpipe.engines.assets import objects_folder
 from fullpipe.engines.base import engine
-from fullpipe.experiments import measure, metric_functions
+from fullpipe.experiments import measure, metric_functions, series
 from fullpipe.recording import checksums
 from fullpipe.recording.recording import Recording
 from fullpipe.sweep.cells import Cell, asked
@@ -240,5 +240,6 @@ def code_version(engine_name: str) -> str:
 def metrics_version() -> str:
     """A hash of the sources that turn a recording into numbers."""
     folder = Path(metrics.__file__).parent
-    files = [*sorted(folder.glob("*.py")), Path(measure.__file__), Path(metric_functions.__file__)]
+    own = [measure.__file__, metric_functions.__file__, series.__file__]
+    files = [*sorted(folder.glob("*.py")), *map(Path, own)]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

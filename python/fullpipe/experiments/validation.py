@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 
 from fullpipe.base.errors import UserError
-from fullpipe.experiments.entry import Entry, Size
+from fullpipe.experiments.entry import DRAWN, Entry, Size
 from fullpipe.experiments.reference_values import axis_values, points_of, published_values
 from fullpipe.experiments.values import Table, UntestableError, evaluate, single
 from fullpipe.expr.language import ExpressionError
 from fullpipe.sweep.templates import fill
-
-_DRAWN = ("queue_delay_rttmin", "ping_ms", "goodput_mbps", "total_goodput_mbps")
-_OVER_TIME = ("queue_delay_rttmin", "goodput_mbps")
 
 
 def validate(entry: Entry) -> None:
@@ -57,7 +54,7 @@ def _check_names(entry: Entry) -> None:
                 )
     for index, plot in enumerate(entry.plot):
         where = f"{entry.source}: plot.{index}"
-        known_of = {"line": list(entry.metric), "time": _OVER_TIME}.get(plot.kind, _DRAWN)
+        known_of = list(entry.metric if plot.kind == "line" else DRAWN[plot.kind])
         _member(f"{where}.of", plot.of, known_of)
         for name in [*plot.by, *plot.panel, *([plot.x] if plot.x else [])]:
             _member(f"{where}", name, axes)

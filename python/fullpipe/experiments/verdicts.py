@@ -477,6 +477,6 @@ def commands(
         words.append("--full")
     chosen = [name for name in engines if name not in entry.engines]
     words += [f"--engine {name}" for name in chosen]
-    if entry.observed:
+    if entry.observed and catalogue is not None:
         words.append("--observed FILE.csv")
     return " ".join(words)
