@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 
-use fullpipe_differential::Script;
+use fullpipe_differential::{queue, Script};
 use fullpipe_plan::stream::Frame;
 use nix::mount::{mount, MsFlags};
 use nix::sys::reboot::{reboot, RebootMode};
@@ -44,6 +44,9 @@ struct Job {
     /// Or scripts that are played to its TCP.
     #[serde(default)]
     scripts: Vec<Script>,
+    /// Or to its queue disciplines.
+    #[serde(default)]
+    queue_scripts: Vec<queue::Script>,
     /// Names of modules without which it cannot be run.
     modules: Vec<String>,
     /// Names and bytes of the files that follow, for the request's folder of objects.
@@ -127,7 +130,7 @@ fn run(shared: Shared, modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), 
     }
     sink.put(&Frame::Fact("modules".into(), modules.loaded.join(" ")));
     let Some(request) = &job.request else {
-        differential::answer(&job.scripts, &mut sink);
+        differential::answer(&job.scripts, &job.queue_scripts, &mut sink);
         return Ok(());
     };
     let log = KernelLog::from_now();

@@ -3,6 +3,8 @@
 //! (in `fullpipe-agent`). [`play`] returns an [`Answer`]: after every event what `TCP_INFO` says, and every
 //! packet sent. [`compare`] names the first event in which two answers differ.
 //!
+//! The same for queue disciplines is in [`queue`].
+//!
 //! [`draw`] makes random scripts: a random peer on a random path plays to the model. [`shorter`] leaves events
 //! out, so that a difference can be reduced to what it needs.
 
@@ -14,6 +16,7 @@ mod model;
 mod path;
 mod peer;
 mod play;
+pub mod queue;
 mod script;
 mod shorter;
 

@@ -43,6 +43,28 @@ impl Dice {
         least + self.0.up_to(most - least)
     }
 
+    /// Of a range whose octaves are equally likely.
+    pub(crate) fn log(&mut self, least: u64, most: u64) -> u64 {
+        let octaves = (most / least).max(1).ilog2();
+        let from = least << self.up_to(octaves.into());
+        self.between(from, (2 * from).min(most))
+    }
+
+    /// Of the first range in so many of a thousand cases, else of the second.
+    pub(crate) fn either(
+        &mut self,
+        of_thousand: u64,
+        first: (u64, u64),
+        second: (u64, u64),
+    ) -> u64 {
+        let (least, most) = if self.happens(of_thousand) {
+            first
+        } else {
+            second
+        };
+        self.log(least, most)
+    }
+
     /// True in so many of a thousand cases.
     pub(crate) fn happens(&mut self, of_thousand: u64) -> bool {
         self.0.up_to(999) < of_thousand

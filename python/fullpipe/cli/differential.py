@@ -1,4 +1,4 @@
-"""`fullpipe differential`: a kernel's TCP and the simulator's, event by event."""
+"""`fullpipe differential`: a kernel's TCP or queues and the simulator's, event by event."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from fullpipe.differential.record import Recorded
     from fullpipe.differential.trial import Difference
 
+_ALL = "all"
+
 
 def differential(
     file: Annotated[
@@ -30,6 +32,10 @@ def differential(
     ] = "6.12",
     scripts: Annotated[int, typer.Option(min=1, help="Random scripts.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the scripts.")] = 1,
+    queue: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Queue discipline in place of TCP: fq_codel, ..., all."),
+    ] = None,
     reduce: Annotated[
         int, typer.Option(min=0, help="Of so many kinds, reduce the first script.")
     ] = 0,
@@ -38,20 +44,26 @@ def differential(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Compares the simulator's TCP with a kernel's, event by event.
+    """Compares the simulator's TCP or queues with a kernel's, event by event.
 
     Random peers (losses, SACK, DSACK, marks, late and lost ACKs) and applications are played to a
     socket in the virtual machine and to the simulator's sender. After every event the fields of
-    TCP_INFO and the packets sent are compared. The same seed gives the same scripts."""
-    from fullpipe.differential import machine, record, trial
+    TCP_INFO and the packets sent are compared. With --queue, random packets arrive at a queue with
+    random options, and what leaves is compared: which packet, when, with which mark. The same seed
+    gives the same scripts."""
+    from fullpipe.differential import machine, record, subjects, trial
 
     if kernel not in machine.MODELS:
         raise UserError(f"--kernel {kernel}: must be one of {', '.join(machine.MODELS)}")
-    recorded = record.read(file) if file is not None else _recorded(kernel, seed, scripts)
+    if queue not in (None, _ALL, *subjects.QUEUES):
+        names = ", ".join((*subjects.QUEUES, _ALL))
+        raise UserError(f"--queue {queue}: must be one of {names}")
+    recorded = record.read(file) if file is not None else _recorded(kernel, seed, scripts, queue)
     if out is not None:
         record.write(out, recorded)
     model = machine.MODELS[recorded.origin["kernel"]]
-    differing = trial.differences(recorded.scripts, recorded.answers, model)
+    subject = recorded.subject
+    differing = trial.differences(recorded.scripts, recorded.answers, model, subject)
     kinds: dict[str, list[Difference]] = {}
     for each in differing:
         kinds.setdefault(each.kind, []).append(each)
@@ -59,8 +71,9 @@ def differential(
         with progress(f"reduce {kind}", 0.0):
             shortest = trial.reduced(
                 kinds[kind][0],
-                lambda few: machine.answers(few, recorded.origin["kernel"])[0],
+                lambda few: machine.answers(few, recorded.origin["kernel"], subject=subject)[0],
                 model,
+                subject,
             )
         kinds[kind][0] = shortest
     if json_:
@@ -69,16 +82,22 @@ def differential(
         _print(recorded, differing, kinds, reduce)
 
 
-def _recorded(kernel: str, seed: int, count: int) -> Recorded:
-    from fullpipe.differential import machine, record, trial
+def _recorded(kernel: str, seed: int, count: int, queue: str | None) -> Recorded:
+    from fullpipe.differential import machine, record, subjects
 
-    drawn = trial.draw(seed, count, machine.MODELS[kernel])
+    model = machine.MODELS[kernel]
+    origin = {"kernel": kernel, "seed": seed, "drawn": count}
+    if queue is None:
+        subject, drawn = subjects.TCP, subjects.draw(seed, count, model)
+    else:
+        kinds = machine.queues(kernel) if queue == _ALL else (queue,)
+        subject, drawn = subjects.QUEUE, subjects.draw_queues(seed, count, model, kinds)
+        origin["subject"] = subject.name
     with progress(f"{len(drawn)} scripts on Linux {kernel}", 0.0) as update:
         answered, release = machine.answers(
-            drawn, kernel, lambda done: update(done / max(len(drawn), 1))
+            drawn, kernel, lambda done: update(done / max(len(drawn), 1)), subject
         )
-    origin = {"kernel": kernel, "release": release, "seed": seed, "drawn": count}
-    return record.Recorded(origin, drawn, answered)
+    return record.Recorded({**origin, "release": release}, drawn, answered)
 
 
 def _document(
@@ -106,8 +125,7 @@ def _print(
     count = len(recorded.scripts)
     release = recorded.origin.get("release", recorded.origin["kernel"])
     console.print(
-        f"{count - len(differing)} of {count} scripts agree with Linux {release} "
-        "in every field and packet",
+        f"{count - len(differing)} of {count} scripts agree with Linux {release} in everything",
         style="bold",
     )
     by_count = Counter({kind: len(alike) for kind, alike in kinds.items()}).most_common()

@@ -1,4 +1,5 @@
-"""The differential test of TCP: random scripts of a peer are played to a kernel's socket in the
-virtual machine and to `fullpipe-tcp`, and compared after every event
-(`crates/fullpipe-differential`). A script and an answer are JSON of one line.
+"""The differential tests: random scripts are played to a kernel in the virtual machine and to the
+model, and compared after every event (`crates/fullpipe-differential`): a peer's packets to a socket
+and to `fullpipe-tcp`, arriving packets to a queue discipline and to that of `fullpipe-net`. A
+script and an answer are JSON of one line.
 """

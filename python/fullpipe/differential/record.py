@@ -13,6 +13,7 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.differential.machine import MODELS
+from fullpipe.differential.subjects import SUBJECTS, TCP, Subject
 
 _PACKED = ".gz"
 
@@ -21,10 +22,16 @@ _PACKED = ".gz"
 class Recorded:
     """Scripts and a kernel's answers to them."""
 
-    #: `kernel` (a name of `machine.MODELS`), `release`, `seed` and whatever else was noted.
+    #: `kernel` (a name of `machine.MODELS`), `subject` (of `SUBJECTS`; none: TCP), `release`,
+    #: `seed` and whatever else was noted.
     origin: dict[str, Any]
     scripts: list[str]
     answers: list[str]
+
+    @property
+    def subject(self) -> Subject:
+        """What the scripts are played to."""
+        return SUBJECTS[self.origin.get("subject", TCP.name)]
 
 
 def write(path: Path, recorded: Recorded) -> None:
@@ -53,4 +60,6 @@ def read(path: Path) -> Recorded:
         raise UserError(
             f"{path}: its first line names no kernel: must have one of {', '.join(MODELS)}"
         )
+    if str(recorded.origin.get("subject", TCP.name)) not in SUBJECTS:
+        raise UserError(f"{path}: its first line: subject must be one of {', '.join(SUBJECTS)}")
     return recorded

@@ -1,5 +1,5 @@
-"""Draws scripts, compares a kernel's answers with the model's, and reduces a script that differs to
-the events that it needs.
+"""Compares a kernel's answers with the model's, and reduces a script that differs to the events
+that it needs.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fullpipe import _native
 from fullpipe.base.errors import UserError
+from fullpipe.differential.subjects import TCP, Subject
 
 Answers = Callable[[Sequence[str]], list[str]]
 
@@ -26,7 +26,8 @@ class Difference:
 
     script: str
     event: int
-    #: What differs: its name (a field of tcp_info, `sent`), the kernel's value, the model's.
+    #: What differs: its name (a field of tcp_info, `sent`, `order`), the kernel's value, the
+    #: model's.
     values: tuple[tuple[str, str, str], ...]
 
     @property
@@ -42,7 +43,7 @@ class Difference:
     def sentence(self) -> str:
         """In words."""
         document = json.loads(self.script)
-        happened = dict(document["events"][self.event]) if self._is_inside(document) else {}
+        happened = document["events"][self.event] if self._is_inside(document) else {}
         what = "; ".join(
             f"{name}: kernel {kernel}, model {own}" for name, kernel, own in self.values
         )
@@ -52,22 +53,11 @@ class Difference:
         return self.event < len(document["events"])
 
 
-def draw(seed: int, count: int, model: str, first: int = 0) -> list[str]:
-    """So many scripts of a seed. Those that the model refuses to go on with are left out."""
-    scripts = []
-    for number in range(first, first + count):
-        try:
-            scripts.append(_native.differential.draw(seed, number, model))
-        except ValueError:
-            continue
-    return scripts
-
-
-def difference(script: str, answer: str, model: str) -> Difference | None:
+def difference(script: str, answer: str, model: str, subject: Subject = TCP) -> Difference | None:
     """Where the model differs from a kernel's answer; None if it agrees. Raises UserError if one of
     them is none."""
     try:
-        first = _native.differential.compare(answer, _native.differential.play(script, model))
+        first = subject.judge(script, answer, model)
     except ValueError as error:
         raise UserError(f"{script[:_SHOWN_LETTERS]}: {error}") from None
     if first is None:
@@ -76,20 +66,22 @@ def difference(script: str, answer: str, model: str) -> Difference | None:
     return Difference(script, first["event"], values)
 
 
-def differences(scripts: Sequence[str], answered: Sequence[str], model: str) -> list[Difference]:
+def differences(
+    scripts: Sequence[str], answered: Sequence[str], model: str, subject: Subject = TCP
+) -> list[Difference]:
     """The scripts in which the model differs."""
     pairs = zip(scripts, answered, strict=True)
-    judged = (difference(script, answer, model) for script, answer in pairs)
+    judged = (difference(script, answer, model, subject) for script, answer in pairs)
     return [each for each in judged if each is not None]
 
 
-def reduced(first: Difference, answers: Answers, model: str) -> Difference:
+def reduced(first: Difference, answers: Answers, model: str, subject: Subject = TCP) -> Difference:
     """The same kind of difference with as few events as leaving out finds. Each round is one call
     of `answers`."""
     smallest, parts = first, 2
     for _ in range(_MOST_ROUNDS):
-        candidates = _native.differential.shorter(smallest.script, smallest.event, parts)
-        differing = differences(candidates, answers(candidates), model)
+        candidates = subject.shorter(smallest.script, smallest.event, parts)
+        differing = differences(candidates, answers(candidates), model, subject)
         same = [each for each in differing if each.kind == first.kind]
         size = len(json.loads(smallest.script)["events"])
         if same:

@@ -1,23 +1,32 @@
-//! The kernel's side of the differential test (crates/fullpipe-differential): scripts are played to sockets of
-//! this kernel. `wire.rs` knows packets, `arena.rs` the two namespaces, `socket.rs` one script's socket.
+//! The kernel's side of the differential tests (crates/fullpipe-differential): scripts are played to sockets
+//! and to queue disciplines of this kernel. `wire.rs` knows packets, `port.rs` packet sockets, `arena.rs` the
+//! two namespaces of TCP, `socket.rs` one script's socket, `queue.rs` one script's queue.
 
 mod arena;
+mod port;
+mod queue;
 mod socket;
+mod ticks;
 mod wire;
 
-use fullpipe_differential::{play, Script};
+use fullpipe_differential::{play, queue as queues, Script};
 use fullpipe_plan::stream::Frame;
+use serde::Serialize;
 
 use crate::session::kernel_fact;
 use crate::sink::Sink;
 
 use self::arena::Arena;
 use self::socket::Subject;
+use self::ticks::Ticks;
 
 /// Plays the scripts one after the other, and puts an answer for each.
-pub(crate) fn answer(scripts: &[Script], sink: &mut dyn Sink) {
+pub(crate) fn answer(scripts: &[Script], queue_scripts: &[queues::Script], sink: &mut dyn Sink) {
     sink.put(&kernel_fact());
-    let done = answer_all(scripts, sink);
+    let done = match queue_scripts {
+        [] => answer_all(scripts, sink),
+        _ => answer_queues(queue_scripts, sink),
+    };
     sink.put(&done.map_or_else(Frame::Failure, |()| Frame::End));
 }
 
@@ -28,12 +37,27 @@ fn answer_all(scripts: &[Script], sink: &mut dyn Sink) -> Result<(), String> {
             .map_err(|error| format!("{}: {error}", script.name))?;
         let answer = play(script, &mut subject);
         drop(subject);
-        let text = serde_json::to_string(&answer).map_err(|error| error.to_string())?;
-        sink.put(&Frame::Answer(text));
-        sink.put(&Frame::Progress(number as u64 + 1));
-        if sink.is_full() {
-            return Err("the answers do not fit into the machine's memory".to_owned());
-        }
+        put(&answer, number, sink)?;
     }
     Ok(())
+}
+
+fn answer_queues(scripts: &[queues::Script], sink: &mut dyn Sink) -> Result<(), String> {
+    let ticks = Ticks::read()?;
+    for (number, script) in scripts.iter().enumerate() {
+        let answer = queue::answer(script, &ticks);
+        let answer = answer.map_err(|error| format!("{}: {error}", script.name))?;
+        put(&answer, number, sink)?;
+    }
+    Ok(())
+}
+
+fn put(answer: &impl Serialize, number: usize, sink: &mut dyn Sink) -> Result<(), String> {
+    let text = serde_json::to_string(answer).map_err(|error| error.to_string())?;
+    sink.put(&Frame::Answer(text));
+    sink.put(&Frame::Progress(number as u64 + 1));
+    match sink.is_full() {
+        true => Err("the answers do not fit into the machine's memory".to_owned()),
+        false => Ok(()),
+    }
 }

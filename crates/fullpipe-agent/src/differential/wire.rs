@@ -1,9 +1,10 @@
-//! Packets of the peer as bytes, and those of the socket as facts: IPv4 (RFC 791) and TCP (RFC 9293).
+//! Packets as bytes, and what they say: IPv4 (RFC 791), TCP (RFC 9293), UDP (RFC 768).
 
 use std::net::Ipv4Addr;
 
 const IP_BYTES: usize = 20;
 const TCP_BYTES: usize = 20;
+const UDP_BYTES: usize = 8;
 /// Flags of TCP's header.
 pub(super) const FIN: u8 = 0x01;
 pub(super) const SYN: u8 = 0x02;
@@ -48,14 +49,8 @@ impl Outgoing {
         let mut packet = vec![0; IP_BYTES + TCP_BYTES];
         packet.extend(options);
         let (ip, tcp) = packet.split_at_mut(IP_BYTES);
-        ip[0] = 0x45;
-        ip[2..4].copy_from_slice(&((IP_BYTES + tcp_bytes) as u16).to_be_bytes());
-        ip[8] = 64;
-        ip[9] = libc::IPPROTO_TCP as u8;
-        ip[12..16].copy_from_slice(&route.from.0.octets());
-        ip[16..20].copy_from_slice(&route.to.0.octets());
-        let sum = checksum(&[ip]);
-        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        let hosts = [route.from.0, route.to.0];
+        write_ip(ip, tcp_bytes, libc::IPPROTO_TCP, 0, hosts);
         tcp[0..2].copy_from_slice(&route.from.1.to_be_bytes());
         tcp[2..4].copy_from_slice(&route.to.1.to_be_bytes());
         tcp[4..8].copy_from_slice(&self.sequence.to_be_bytes());
@@ -95,6 +90,48 @@ impl Outgoing {
         }
         options
     }
+}
+
+/// Writes a header of IPv4 for a payload.
+fn write_ip(
+    ip: &mut [u8],
+    payload_bytes: usize,
+    protocol: libc::c_int,
+    tos: u8,
+    hosts: [Ipv4Addr; 2],
+) {
+    ip[0] = 0x45;
+    ip[1] = tos;
+    ip[2..4].copy_from_slice(&((IP_BYTES + payload_bytes) as u16).to_be_bytes());
+    ip[8] = 64;
+    ip[9] = protocol as u8;
+    ip[12..16].copy_from_slice(&hosts[0].octets());
+    ip[16..20].copy_from_slice(&hosts[1].octets());
+    let sum = checksum(&[ip]);
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// A datagram of UDP without a checksum, whose payload begins with a number.
+pub(super) fn datagram(route: Route, ip_bytes: usize, tos: u8, number: u32) -> Vec<u8> {
+    let mut packet = vec![0; ip_bytes.max(IP_BYTES + UDP_BYTES + size_of::<u32>())];
+    let (ip, udp) = packet.split_at_mut(IP_BYTES);
+    let hosts = [route.from.0, route.to.0];
+    write_ip(ip, udp.len(), libc::IPPROTO_UDP, tos, hosts);
+    udp[0..2].copy_from_slice(&route.from.1.to_be_bytes());
+    udp[2..4].copy_from_slice(&route.to.1.to_be_bytes());
+    let udp_bytes = udp.len() as u16;
+    udp[4..6].copy_from_slice(&udp_bytes.to_be_bytes());
+    udp[UDP_BYTES..UDP_BYTES + 4].copy_from_slice(&number.to_be_bytes());
+    packet
+}
+
+/// Number and TOS of such a datagram; `None`: it is another packet.
+pub(super) fn read_datagram(packet: &[u8]) -> Option<(u32, u8)> {
+    if *packet.get(9)? != libc::IPPROTO_UDP as u8 {
+        return None;
+    }
+    let number = packet.get(IP_BYTES + UDP_BYTES..)?.first_chunk()?;
+    Some((u32::from_be_bytes(*number), packet[1]))
 }
 
 /// The Internet checksum (RFC 1071) of parts that are even but for the last.
@@ -200,6 +237,15 @@ mod tests {
             stamp: Some(123_456),
         };
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn a_datagram_is_read_as_it_was_written() {
+        let bytes = datagram(ROUTE, 200, 0xba, 7);
+        assert_eq!((bytes.len(), checksum(&[&bytes[..IP_BYTES]])), (200, 0));
+        assert_eq!(read_datagram(&bytes), Some((7, 0xba)));
+        assert_eq!(read_datagram(&bytes[..30]), None);
+        assert_eq!(Incoming::read(&bytes), None);
     }
 
     #[test]

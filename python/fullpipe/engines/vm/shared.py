@@ -9,7 +9,7 @@ import mmap
 import os
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +23,22 @@ _LEAST_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class Job:
-    """The work for a machine: modules, files, and the agent's request or scripts for its TCP."""
+    """The work for a machine: modules, files, and the agent's request or scripts for it."""
 
     request: Mapping[str, Any] | None
     #: Modules that it needs.
     modules: Sequence[str]
     #: Files for the request's folder of objects.
     objects: Mapping[str, bytes]
-    #: Scripts of the differential test (crates/fullpipe-differential), in place of a request.
-    scripts: Sequence[Mapping[str, Any]] = ()
+    #: Scripts of a differential test (crates/fullpipe-differential), in place of a request: what
+    #: they are played to (`scripts`: TCP, `queue_scripts`) and the scripts.
+    scripts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     def parts(self) -> tuple[bytes, bytes]:
         """The memory layout: the text, and the files."""
         text = {
             "request": self.request,
-            "scripts": self.scripts,
+            **self.scripts,
             "modules": list(self.modules),
             "objects": [(name, len(content)) for name, content in self.objects.items()],
         }

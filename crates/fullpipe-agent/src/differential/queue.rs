@@ -1,0 +1,238 @@
+//! One script's queue at a port: packets are written into it and read at the far end of the wire.
+
+use std::io;
+use std::mem::size_of;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use fullpipe_differential::queue::{Answer, Arrival, Departure, Script, HEADER_BYTES};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::clock_gettime;
+
+use super::port::{link_address, packet_socket, send, set_option};
+use super::ticks::Ticks;
+use super::wire::{datagram, read_datagram, Route};
+use crate::clock::{now_ns, sleep_until};
+use crate::net::qdisc::{attach, handle, htb, put_htb_class, queue, Shape, HTB_CLASS, ROOT};
+use crate::net::{join, End, Home, Node, Port};
+
+const NEAR: Ipv4Addr = Ipv4Addr::new(10, 51, 0, 1);
+const FAR: Ipv4Addr = Ipv4Addr::new(10, 51, 0, 2);
+/// Of both ports, without the link header.
+const MTU_BYTES: u32 = 1_500;
+const PORTS: u16 = 2_000;
+/// The queue is made so long behind the tick at which a script begins.
+const BEHIND_TICK_NS: u64 = 200_000;
+/// A script is over when nothing has arrived for so long.
+const SILENCE_NS: u64 = 20_000_000_000;
+/// Of a packet this is read.
+const READ_BYTES: usize = 64;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// What leaves the queue of a script.
+pub(super) fn answer(script: &Script, ticks: &Ticks) -> Result<Answer, String> {
+    let mut bench = Bench::build(script, ticks)?;
+    for (number, arrival) in script.events.iter().enumerate() {
+        bench.collect_until(bench.start_ns + arrival.at_us * 1000)?;
+        bench.send(number as u32, arrival)?;
+    }
+    loop {
+        let count = bench.left.len();
+        bench.collect_until(now_ns() + SILENCE_NS)?;
+        if bench.left.len() == count {
+            break;
+        }
+    }
+    Ok(Answer {
+        script: script.name.clone(),
+        left: bench.left,
+    })
+}
+
+/// Two hosts, a wire with a queue at its near end, and what has come out of it.
+struct Bench {
+    _home: Home,
+    _nodes: [Node; 2],
+    near: Port,
+    far: Port,
+    sender: OwnedFd,
+    receiver: OwnedFd,
+    start_ns: u64,
+    /// CLOCK_REALTIME, in which packets are stamped, less CLOCK_MONOTONIC.
+    clock_ns: u64,
+    alarm: TimerFd,
+    left: Vec<Departure>,
+}
+
+impl Bench {
+    fn build(script: &Script, ticks: &Ticks) -> Result<Self, String> {
+        let home = Home::remember().map_err(|error| format!("network namespace: {error}"))?;
+        let mut host = Node::create("host".to_owned())?;
+        let mut peer = Node::create("peer".to_owned())?;
+        let end = |node, name: &str, address| End {
+            node,
+            name: name.to_owned(),
+            address,
+        };
+        let (near, far) = join(
+            end(&mut host, "near", NEAR),
+            end(&mut peer, "far", FAR),
+            MTU_BYTES,
+        )?;
+        let failed = |error: io::Error| format!("packet socket: {error}");
+        peer.enter()?;
+        let receiver = packet_socket(far.index).map_err(failed)?;
+        set_option(&receiver, libc::SO_TIMESTAMPNS, 1).map_err(failed)?;
+        host.enter()?;
+        let sender = packet_socket(near.index).map_err(failed)?;
+        // Timers of this thread expire when they are due.
+        // SAFETY: sets a number of the calling thread.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        let alarm = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)
+            .map_err(|error| format!("timer: {error}"))?;
+        let start_ns = ticks.next_start_ns();
+        sleep_until(start_ns + BEHIND_TICK_NS);
+        make_queue(&mut host, near, script)?;
+        Ok(Self {
+            _home: home,
+            _nodes: [host, peer],
+            near,
+            far,
+            sender,
+            receiver,
+            start_ns,
+            clock_ns: real_ns() - now_ns(),
+            alarm,
+            left: Vec::new(),
+        })
+    }
+
+    fn send(&self, number: u32, arrival: &Arrival) -> Result<(), String> {
+        let [_, _, _, source] = NEAR.octets().map(|byte| byte + arrival.flow / 2);
+        let from = Ipv4Addr::new(10, 51, 1, source);
+        let to = Ipv4Addr::new(10, 51, 2, arrival.flow);
+        let port = PORTS + u16::from(arrival.flow);
+        let route = Route {
+            from: (from, port),
+            to: (to, port),
+        };
+        let ip_bytes = (arrival.bytes - HEADER_BYTES) as usize;
+        let packet = datagram(route, ip_bytes, arrival.tos, number);
+        let neighbour = link_address(self.near.index, Some(self.far.mac));
+        set_option(&self.sender, libc::SO_PRIORITY, priority(arrival.tos))
+            .and_then(|()| send(&self.sender, &neighbour, &packet))
+            // A packet that the queue drops is no error here.
+            .or_else(|error| match error.raw_os_error() {
+                Some(libc::ENOBUFS) => Ok(()),
+                _ => Err(format!("packet {number}: {error}")),
+            })
+    }
+
+    /// Waits until that time, and notes what arrives meanwhile.
+    fn collect_until(&mut self, until_ns: u64) -> Result<(), String> {
+        let fail = |error: nix::Error| format!("waiting for packets: {error}");
+        while now_ns() < until_ns {
+            let moment = Expiration::OneShot(Duration::from_nanos(until_ns).into());
+            self.alarm
+                .set(moment, TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+                .map_err(fail)?;
+            let mut ready = [
+                PollFd::new(self.alarm.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.receiver.as_fd(), PollFlags::POLLIN),
+            ];
+            poll(&mut ready, PollTimeout::NONE).map_err(fail)?;
+            self.collect()
+                .map_err(|error| format!("packets: {error}"))?;
+        }
+        Ok(())
+    }
+
+    fn collect(&mut self) -> io::Result<()> {
+        let mut buffer = [0; READ_BYTES];
+        while let Some((bytes, stamp_ns)) = receive(&self.receiver, &mut buffer)? {
+            let Some((packet, tos)) = read_datagram(&buffer[..bytes]) else {
+                continue;
+            };
+            let at_ns = stamp_ns.saturating_sub(self.clock_ns + self.start_ns);
+            self.left.push(Departure {
+                packet,
+                at_us: at_ns / 1000,
+                tos,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The rate and the queue, as a bottleneck has them.
+fn make_queue(host: &mut Node, port: Port, script: &Script) -> Result<(), String> {
+    let spec = queue(&script.qdisc, script.rate_bps)?;
+    if script.qdisc.shapes() {
+        return attach(host, port.index, ROOT, handle(2), &spec);
+    }
+    attach(host, port.index, ROOT, handle(1), &htb())?;
+    put_htb_class(host, port.index, Shape::Rate(script.rate_bps, None), true)?;
+    attach(host, port.index, HTB_CLASS, handle(2), &spec)
+}
+
+/// The priority that a packet with these TOS bits has when it is forwarded (ip_forward(), ip_tos2prio).
+fn priority(tos: u8) -> libc::c_int {
+    const PRIORITIES: [libc::c_int; 4] = [0, 2, 6, 4];
+    PRIORITIES[usize::from(tos >> 3 & 3)]
+}
+
+fn real_ns() -> u64 {
+    clock_gettime(nix::time::ClockId::CLOCK_REALTIME).map_or(0, |time| {
+        time.tv_sec() as u64 * NS_PER_S + time.tv_nsec() as u64
+    })
+}
+
+/// The next packet's first bytes and the time at which it arrived; `None`: there is none.
+fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<(usize, u64)>> {
+    let mut control = [0u64; 8];
+    let mut vector = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: the header is plain data that names buffers with their lengths, which outlive the call.
+    let (received, stamp) = unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = &raw mut vector;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of::<[u64; 8]>() as _;
+        let received = libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0);
+        (received, stamp_of(&header))
+    };
+    match nix::errno::Errno::result(received) {
+        Ok(bytes) => Ok(Some((bytes as usize, stamp))),
+        Err(nix::Error::EAGAIN) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The time of SCM_TIMESTAMPNS in ns; 0: there is none.
+///
+/// # Safety
+/// The header's control buffer is what recvmsg() has filled.
+unsafe fn stamp_of(header: &libc::msghdr) -> u64 {
+    let first = libc::CMSG_FIRSTHDR(header);
+    if first.is_null() || (*first).cmsg_type != libc::SCM_TIMESTAMPNS {
+        return 0;
+    }
+    let time: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(first).cast());
+    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dscps_have_the_priorities_of_forwarded_packets() {
+        // EF is 0xb8, CS1 0x20, AF41 0x88, with any ECN bits.
+        assert_eq!([0, 3, 0xb8, 0x20, 0x88].map(priority), [0, 0, 4, 0, 2]);
+    }
+}
