@@ -121,6 +121,26 @@ def check_comparison(printed: dict[str, str]) -> None:
     assert f"the harm is {mean}, with a 95 % interval from {low} to {high}:" in prose
 
 
+def excerpts(body: str) -> dict[str, list[str]]:
+    """The commands of a block that shows what they print -> the lines that it shows."""
+    shown: dict[str, list[str]] = {}
+    for line in body.splitlines():
+        if line.startswith("$ "):
+            shown[line[2:].partition(" #")[0].strip()] = lines = []
+        elif line.strip() not in ("", "..."):
+            lines.append(line.rstrip())
+    return shown
+
+
+def check_shown(shown: dict[str, list[str]], folder: Path, page: Path) -> None:
+    """What a page shows of what its commands print is there, in this order."""
+    for command, lines in shown.items():
+        printed = _run(["bash", "-c", command], folder, f"{page.name}: {command}").splitlines()
+        rest = iter([line.rstrip() for line in printed])
+        for line in lines:
+            assert line in rest, f"{page.name}: {command}: does not print {line!r}"
+
+
 def _run(words: list[str], folder: Path, what: str) -> str:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     answer = subprocess.run(
@@ -144,6 +164,21 @@ def test_the_tutorial_can_be_followed_from_its_first_page_to_its_last(tmp_path: 
 @pytest.mark.parametrize("guide", [*GUIDES, *PAGES_WITH_GUIDES], ids=lambda path: path.stem)
 def test_a_how_to_guide_can_be_followed(guide: Path, tmp_path: Path) -> None:
     follow(guide, tmp_path)
+
+
+def test_the_readme_shows_what_its_commands_print(tmp_path: Path) -> None:
+    (tmp_path / "scenarios").symlink_to(DOCS.parent / "scenarios")
+    readme = DOCS.parent / "README.md"
+    (block,) = [block for block in blocks_of(readme) if block.body.startswith("$ ")]
+    check_shown(excerpts(block.body), tmp_path, readme)
+
+
+def test_the_first_page_shows_what_its_commands_print(tmp_path: Path) -> None:
+    page = DOCS / "index.md"
+    scenario, commands = [block for block in blocks_of(page) if block.file or "$ " in block.body]
+    assert scenario.file is not None
+    (tmp_path / scenario.file).write_text(scenario.body, encoding="utf-8")
+    check_shown(excerpts(commands.body), tmp_path, page)
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)
