@@ -53,7 +53,7 @@ impl Sender {
     fn write_once(&mut self, bytes: u64, is_last: bool, out: &mut Vec<Burst>) -> bool {
         self.check_app_limited();
         self.queue.set_goal(self.peer.window_bytes());
-        self.queue.begin_call();
+        self.queue.begin_call(self.flight.next(), self.flight.una());
         let mut left_bytes = bytes;
         while left_bytes > 0 {
             let taken = self

@@ -46,6 +46,10 @@ pub(super) struct WriteQueue {
     write_start_bytes: u64,
     /// Where the last call of tcp_sendmsg() began, and whether each page is a call of its own.
     call_start_bytes: u64,
+    /// The last call began with more memory than the limit: it may complete a buffer, but not refill one.
+    was_full_at_call: bool,
+    /// Where the last buffer was started.
+    last_start_bytes: u64,
     sends_page_by_page: bool,
     /// Largest window that the peer has offered.
     max_window_bytes: u64,
@@ -131,6 +135,10 @@ impl WriteQueue {
         if memory_bytes >= self.limit_bytes + goal_bytes + BUFFER_BYTES {
             return 0;
         }
+        if self.was_full_at_call {
+            let appended_bytes = self.written_bytes - self.last_start_bytes;
+            room = room.min(goal_bytes.saturating_sub(appended_bytes));
+        }
         if is_empty || room == 0 {
             if memory_bytes >= self.limit_bytes
                 || self.unsent_bytes(next) >= self.notsent_lowat_bytes
@@ -145,6 +153,7 @@ impl WriteQueue {
                 self.ends.push_back(self.written_end());
             }
             self.pages.clear();
+            self.last_start_bytes = self.written_bytes;
             room = goal_bytes.min(self.page_room(next));
         }
         let extends = !is_empty && self.psh_ends.back() == Some(&self.written_end());
@@ -169,8 +178,9 @@ impl WriteQueue {
     }
 
     /// A call of tcp_sendmsg() begins.
-    pub(super) fn begin_call(&mut self) {
+    pub(super) fn begin_call(&mut self, next: u32, una: u32) {
         self.call_start_bytes = self.written_bytes;
+        self.was_full_at_call = self.memory_bytes(next, una) >= self.limit_bytes;
     }
 
     /// Room in the last buffer's page fragments (MAX_SKB_FRAGS); sent fragments do not count.
@@ -591,7 +601,7 @@ mod tests {
             append_all(&mut queue, 27 * MSS, 0, 0);
             queue.mark_push(0);
             queue.set_goal(2 * later_goal * MSS);
-            queue.begin_call();
+            queue.begin_call(0, 0);
             append_all(&mut queue, 4 * MSS, 0, 0);
             assert_eq!(queue.take_psh(31), has_psh, "{later_goal}");
         }
@@ -602,7 +612,7 @@ mod tests {
         // tcp_sendmsg_locked() clears PSH of what a call finds, not of what it has marked itself: of a write of
         // 57 packets with a window of 30 the kernel marked the 25th (script 50-11 of the differential test).
         let mut queue = roomy(15);
-        queue.begin_call();
+        queue.begin_call(0, 0);
         append_all(&mut queue, 15 * MSS, 0, 0);
         queue.send(10, 0);
         queue.mark_push(10);
@@ -612,7 +622,7 @@ mod tests {
         append_all(&mut queue, 15 * MSS, 0, 0);
         queue.send(10, 0);
         queue.mark_push(10);
-        queue.begin_call();
+        queue.begin_call(0, 0);
         queue.append(10 * MSS, 10, 0);
         assert!(!queue.take_psh(25));
     }
@@ -622,7 +632,7 @@ mod tests {
         // tcp_sendpage() of Linux 6.1: scripts 61-32 and 61-84 of the differential test.
         let mut queue = roomy(15);
         queue.sends_page_by_page = true;
-        queue.begin_call();
+        queue.begin_call(0, 0);
         append_all(&mut queue, 15 * MSS, 0, 0);
         queue.send(10, 0);
         queue.mark_push(10);
@@ -636,7 +646,7 @@ mod tests {
         let mut queue = roomy(5);
         append_all(&mut queue, 5 * MSS, 0, 0);
         queue.mark_push(0);
-        queue.begin_call();
+        queue.begin_call(0, 0);
         append_all(&mut queue, 5 * MSS, 0, 0);
         assert_eq!(queue.first_packets(0, 7, true), (7, false));
         assert!(!queue.take_psh(6) && queue.take_psh(7));
@@ -655,6 +665,22 @@ mod tests {
         let most_bytes = 100_000 + 2 * (44 * MSS + BUFFER_BYTES);
         let bytes = queue.memory_bytes(next, 0);
         assert!((100_000..most_bytes).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn writes_that_end_within_a_packet_stop_at_the_limit() {
+        // 65,536 bytes are 45 packets and a part, which stays behind: the next call finds a last buffer with
+        // room, from which all else was sent at once. It holds what a buffer may, so it takes no more.
+        let mut queue = roomy(45);
+        queue.limit_bytes = 240_000;
+        let mut next = 0;
+        for bytes in [87 * MSS, 65_536, 65_536, 65_536] {
+            queue.begin_call(next, 0);
+            append_all(&mut queue, bytes, next, 0);
+            next = queue.end;
+            queue.send(next, 0);
+        }
+        assert!((87 + 88..=87 + 90).contains(&next), "{next}");
     }
 
     #[test]
