@@ -37,6 +37,11 @@ backlog are tested for a drift through the window, by a straight line through si
 `settling` of `run --json`, and the column `unsettled` of a store, have what drifts.
 [How often it is right](../evidence/settling.md) was measured.
 
+Runs of the simulator that agree within 1 % may be on a **knife edge**: a moment that it repeats
+exactly, as no real path does. `run --repeat` and `compare` then try the same runs with a jitter of
+100 us, where the base RTT is 5 ms at least, and say so where goodput, completion times or a share
+move by more than 5 %.
+
 A run in which **nothing was delivered** has a problem of health, with its cause where the plan
 tells it: a buffer below a packet, random loss of everything. So has one flow of several whose
 data cannot arrive by the plan. A flow counts as silent that delivered no byte in a second and ten

@@ -14,6 +14,7 @@ import typer
 from fullpipe.base.errors import AlgorithmError, UserError
 from fullpipe.base.lengthening import longer
 from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.jitter import knife_edge
 from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on
 from fullpipe.cli.options import (
     DEFAULT_LOOK,
@@ -238,7 +239,17 @@ def compare(
         discard([base], more)
         times = more
     common = {key: first.document[key] for key in (*path, "duration", "warmup")}
-    facts = {"engine": on.engine, **options.get("", {"kernel": on.kernel}), **common}
+    edges = {
+        label: edge
+        for label, runs in summaries.items()
+        if (edge := knife_edge(planned[label].runs, runs))
+    }
+    facts = {
+        "knife_edges": edges,
+        "engine": on.engine,
+        **options.get("", {"kernel": on.kernel}),
+        **common,
+    }
     _show(results, summaries, first.seeds, wanted, facts, output.json_)
     every = [recording for recordings in results.values() for recording in recordings]
     for recording in every:
@@ -347,6 +358,8 @@ def _show(
     _print_differences(rows)
     console.print(comparison_table(rows, alarms))
     _print_settling(summaries)
+    for label, edge in facts["knife_edges"].items():
+        console.print(f"{label}: {edge}", soft_wrap=True)
     console.print(_notes(seeds, rows), soft_wrap=True)
     if note := equal_runs(rows):
         console.print(note, soft_wrap=True)

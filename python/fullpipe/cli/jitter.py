@@ -1,0 +1,63 @@
+"""Tries whether results of the simulator are a knife edge: the same runs with a little jitter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from fullpipe.cli.progress import progress
+
+if TYPE_CHECKING:
+    from fullpipe.engines.run import Run
+
+
+def knife_edge(
+    runs: Sequence[Run], summaries: Sequence[dict[str, Any]], jobs: int | None = None
+) -> str:
+    """What to say where these runs of one scenario agree and jitter changes them; empty where it
+    does not, and where it was not tried: few runs, another engine, a path with jitter of its own
+    or with an RTT to which it is not little."""
+    from fullpipe.metrics.knife_edge import agree, sentence
+
+    if len(runs) != len(summaries) or not agree(summaries):
+        return ""
+    jittered = _with_jitter(runs)
+    return sentence(summaries, _measured(jittered, jobs)) if jittered else ""
+
+
+def _with_jitter(runs: Sequence[Run]) -> list[Run]:
+    """The same runs with jitter; none where it is not to be tried."""
+    import tomli_w
+
+    from fullpipe.base.toml import parse_toml
+    from fullpipe.engines.run import runs_of
+    from fullpipe.metrics.knife_edge import JITTER, LEAST_RTT_S
+    from fullpipe.scenario.model import make_scenario
+
+    first = runs[0]
+    path = first.plan["path"]
+    rtt_s = (path["forward_delay_ns"] + path["reverse_delay_ns"]) / 1e9
+    has_jitter = any(flow.get("jitter") for flow in first.plan["flows"])
+    has_path = "path" in parse_toml(first.text)
+    if first.engine != "sim" or not has_path or has_jitter or rtt_s < LEAST_RTT_S:
+        return []
+    found = []
+    for run in runs:
+        document = parse_toml(run.text)
+        document["path"]["jitter"] = JITTER
+        scenario = make_scenario(document)
+        found += runs_of(scenario, tomli_w.dumps(document), [run.seed], run.engine, run.options)
+    return found
+
+
+def _measured(runs: Sequence[Run], jobs: int | None) -> list[dict[str, Any]]:
+    """The summaries of runs whose recordings nobody keeps."""
+    from fullpipe.base.scratch import scratch
+    from fullpipe.engines.runner import execute
+    from fullpipe.metrics import summarise
+
+    with scratch("fullpipe-jitter-") as folder:
+        folders = [folder / f"run-{index:03d}" for index in range(len(runs))]
+        with progress("with jitter", runs[0].duration_ns / 1e9 * len(runs)) as update:
+            outcome = execute(runs, folders, update, jobs)
+        return [summarise(recording) for recording in outcome.recordings]
