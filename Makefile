@@ -18,7 +18,7 @@ SYSTEM := build/.system-packages
 TEST_SYSTEM := build/.system-packages-test
 
 .PHONY: build verdicts wheel demo test test-more test-all swarm golden quic test-quic test-cluster test-live \
-	test-web lint format lock clean assets kernels docs
+	test-web lint format lock clean assets kernels docs differential
 
 build: $(VENV)/bin/fullpipe assets
 
@@ -161,6 +161,17 @@ swarm: build $(TOOLS)
 		cargo test --locked --quiet -p fullpipe-plan -p fullpipe-agent || status=1; \
 	$(ALONE) cargo test --locked --quiet -p fullpipe-cc -p fullpipe-net -p fullpipe-sim || status=1; \
 	exit $$status
+
+# The simulator's TCP beside the sockets of three kernels, event by event. Scripts are others each time;
+# the seed that is printed repeats them.
+SCRIPTS := 1000
+differential: kernels
+	status=0; seed=$$(date +%s); \
+	for kernel in 6.1 6.12 7.3; do \
+		echo "Linux $$kernel, seed $$seed"; \
+		$(VENV)/bin/fullpipe differential --kernel $$kernel --scripts $(SCRIPTS) --seed $$seed \
+			--least 97 || status=1; \
+	done; exit $$status
 
 # Tests that need Ray, in an environment of their own: nothing else uses its 270 MB, so it is not in
 # requirements.lock. On a slow machine Ray's node starts later than its default limit.

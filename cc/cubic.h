@@ -134,7 +134,9 @@ CC_INLINE void cubic_init(struct cubic *s, const struct cubic_params *p, const s
 /* The cubic function: the window at which the running epoch aims (bictcp_update()). */
 CC_INLINE u32 cubic_target(const struct cubic *s, const struct cubic_params *p, u64 now)
 {
-	u64 us = (now - s->epoch_start + cubic_ticks(p, s->delay_min_us)) * p->clock_us;
+	/* usecs_to_jiffies() rounds up. */
+	u64 rtt_us = (u64)s->delay_min_us + p->clock_us - 1;
+	u64 us = (now - s->epoch_start + cubic_ticks(p, rtt_us)) * p->clock_us;
 	u64 t = (us << CUBIC_HZ_SHIFT) / CC_USEC_PER_SEC;
 	u64 distance = t < s->k ? s->k - t : t - s->k;
 	u64 delta;

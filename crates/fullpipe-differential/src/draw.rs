@@ -8,10 +8,11 @@ use fullpipe_net::derive_seed;
 use fullpipe_plan::Kernel;
 
 use crate::answer::{Flags, Packet};
+use crate::compare::compare;
 use crate::model::Model;
 use crate::path::{Dice, Path};
 use crate::peer::{Receiver, Segment};
-use crate::play::Subject;
+use crate::play::{play, Subject};
 use crate::script::{Action, Event, Host, Peer, PeerAck, Script};
 
 /// The purpose of the random numbers here.
@@ -42,9 +43,41 @@ const TWICE_US: [u64; 3] = [1_000, 5_000, 30_000];
 /// The timer wheel's first level turns in this time: scripts begin anywhere in it.
 const PHASE_MAX_US: u64 = 255_999;
 
+/// Times that a script is played to a machine that takes its time, and its least events. It is drawn again so
+/// many times, if it has fewer.
+const LATE_PLAYS: u64 = 12;
+const EVENTS_MIN: usize = 8;
+const DRAWS: u64 = 20;
+
 /// The script of that number. The error says what the model refused.
 pub fn draw(seed: u64, number: u64, kernel: Kernel) -> Result<Script, String> {
-    let mut dice = Dice::new(derive_seed(seed, PURPOSE, number as u32));
+    let seed_of = |attempt: u64| derive_seed(seed + (attempt << 32), PURPOSE, number as u32);
+    let mut script = draw_whole(seed, number, seed_of(0), kernel)?;
+    for attempt in 1..DRAWS {
+        cut_where_time_decides(&mut script, kernel)?;
+        if script.events.len() >= EVENTS_MIN {
+            break;
+        }
+        script = draw_whole(seed, number, seed_of(attempt), kernel)?;
+    }
+    Ok(script)
+}
+
+/// Ends a script before the first event after which the model does something else if everything begins up to a
+/// tenth of a millisecond late: there a kernel's own time would decide, say whether a timeout is 50 ticks or 51.
+fn cut_where_time_decides(script: &mut Script, kernel: Kernel) -> Result<(), String> {
+    let prompt = play(script, &mut Model::new(script, kernel)?);
+    let mut end = script.events.len();
+    for seed in 0..LATE_PLAYS {
+        let late = play(script, &mut Model::late(script, kernel, seed)?);
+        end = compare(&prompt, &late).map_or(end, |differs| end.min(differs.event));
+    }
+    script.events.truncate(end);
+    Ok(())
+}
+
+fn draw_whole(seed: u64, number: u64, own_seed: u64, kernel: Kernel) -> Result<Script, String> {
+    let mut dice = Dice::new(own_seed);
     let has_ecn = dice.happens(250);
     let script = Script {
         name: format!("{seed}-{number}"),
@@ -336,6 +369,28 @@ mod tests {
         assert_eq!(drawn(1, 7), drawn(1, 7));
         assert_ne!(drawn(1, 7).events, drawn(1, 8).events);
         assert_ne!(drawn(1, 7).events, drawn(2, 7).events);
+    }
+
+    #[test]
+    fn a_script_ends_before_a_kernels_own_time_would_decide() {
+        let kernel = Kernel::default();
+        let mut shortened = 0;
+        for number in 0..40 {
+            let mut script = draw_whole(3, number, number, kernel).expect("a script");
+            let before = script.events.len();
+            cut_where_time_decides(&mut script, kernel).expect("played");
+            shortened += usize::from(script.events.len() < before);
+            let prompt = play(&script, &mut Model::new(&script, kernel).expect("a model"));
+            for seed in 0..LATE_PLAYS {
+                let mut late = Model::late(&script, kernel, seed).expect("a model");
+                assert_eq!(
+                    compare(&prompt, &play(&script, &mut late)),
+                    None,
+                    "{number}"
+                );
+            }
+        }
+        assert!((1..20).contains(&shortened), "{shortened}");
     }
 
     #[test]

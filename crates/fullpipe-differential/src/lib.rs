@@ -24,7 +24,7 @@ pub use answer::{Answer, Flags, Packet, Step};
 pub use compare::{compare, Difference, Disagreement};
 pub use draw::draw;
 pub use info::{Field, Info, FIELDS};
-pub use model::{Model, SYN_WINDOW_BYTES};
+pub use model::{Model, ECHO_APART_US, SYN_WINDOW_BYTES};
 pub use play::{play, Subject};
 pub use script::{Action, Event, Host, Peer, PeerAck, Script, WINDOW_SHIFT};
 pub use shorter::shorter;

@@ -9,6 +9,7 @@ use fullpipe_tcp::{
 
 use crate::answer::{Flags, Packet};
 use crate::info::Info;
+use crate::path::Dice;
 use crate::play::Subject;
 use crate::script::{Action, PeerAck, Script};
 
@@ -24,6 +25,11 @@ const GSO_MAX_SEGMENTS: u32 = 44;
 /// The window of a SYN or SYN-ACK of the peer.
 pub const SYN_WINDOW_BYTES: u64 = 65_535;
 
+/// A packet whose timestamp is echoed was sent this close to the time in the script, at most.
+pub const ECHO_APART_US: u64 = 1_500;
+/// A kernel begins an event, or what a timer causes, so much later, at most.
+const LATENESS_MAX_US: u64 = 90;
+
 /// The model under test.
 pub struct Model {
     sender: Sender,
@@ -34,6 +40,9 @@ pub struct Model {
     ecn: bool,
     bursts: Vec<Burst>,
     sent: Vec<Packet>,
+    /// When packets were sent, and on a machine that takes its time, how late everything is.
+    sent_us: Vec<u64>,
+    lateness: Option<Dice>,
 }
 
 /// The handshake at this end.
@@ -82,7 +91,22 @@ impl Model {
             ecn: script.peer.ecn,
             bursts: Vec::new(),
             sent: Vec::new(),
+            sent_us: Vec::new(),
+            lateness: None,
         })
+    }
+
+    /// The same on a machine on which everything begins a random time late, as it does on a kernel's.
+    pub(crate) fn late(script: &Script, kernel: Kernel, seed: u64) -> Result<Self, String> {
+        Ok(Self {
+            lateness: Some(Dice::new(seed)),
+            ..Self::new(script, kernel)?
+        })
+    }
+
+    fn lateness_ns(&mut self) -> u64 {
+        let late = self.lateness.as_mut();
+        late.map_or(0, |dice| dice.up_to(LATENESS_MAX_US) * 1000)
     }
 
     /// When the next timer expires, in us of the script, rounded up.
@@ -102,7 +126,8 @@ impl Model {
         }
     }
 
-    fn expire(&mut self, at_ns: u64) {
+    fn expire(&mut self, due_ns: u64) {
+        let at_ns = due_ns + self.lateness_ns();
         self.now_ns = at_ns;
         if self.sender.is_established() {
             self.sender.on_timer(at_ns, &mut self.bursts);
@@ -131,7 +156,7 @@ impl Model {
             Some(HandshakePacket::Ack { .. }) => [(0, false); 3],
             None => return,
         };
-        self.sent.push(Packet {
+        self.note(Packet {
             at_us: self.now_us(),
             start: 0,
             bytes: 0,
@@ -146,13 +171,18 @@ impl Model {
 
     /// Notes what the sender has handed down.
     fn collect(&mut self) {
-        for burst in self.bursts.drain(..) {
+        for burst in std::mem::take(&mut self.bursts) {
             for data in burst.packets() {
                 let start = self.sender.sequence_bytes(data.number);
                 let at_us = (data.departs_ns - self.start_ns) / 1000;
-                self.sent.push(packet(&data, start, at_us));
+                self.note(packet(&data, start, at_us));
             }
         }
+    }
+
+    fn note(&mut self, packet: Packet) {
+        self.sent_us.push(packet.at_us);
+        self.sent.push(packet);
     }
 
     fn transmit(&mut self) {
@@ -160,12 +190,19 @@ impl Model {
         self.collect();
     }
 
-    /// The time of a timestamp; 0: there are none.
+    /// When the packet was sent whose timestamp is echoed; 0: there are no timestamps.
     fn stamp_ns(&self, at_us: u64) -> u64 {
         match self.timestamps {
-            true => self.start_ns + at_us * 1000,
+            true => self.sent_ns(at_us),
             false => 0,
         }
+    }
+
+    /// When the packet was sent that left about then.
+    fn sent_ns(&self, at_us: u64) -> u64 {
+        let nearest_us = self.sent_us.iter().min_by_key(|us| us.abs_diff(at_us));
+        let near_us = nearest_us.filter(|us| us.abs_diff(at_us) <= ECHO_APART_US);
+        self.start_ns + near_us.unwrap_or(&at_us) * 1000
     }
 
     fn establish(&mut self, opened: Option<Established>) {
@@ -180,10 +217,11 @@ impl Model {
         let echo_ns = self.stamp_ns(ack.echo_us);
         if !self.sender.is_established() {
             let (sent_ns, now_ns) = (self.now_ns, self.now_ns);
+            let echo_ns = self.sent_ns(ack.echo_us);
             if let Opening::Passive(server) = &mut self.opening {
                 let completing = HandshakePacket::Ack {
                     sent_ns,
-                    echo_ns: self.start_ns + ack.echo_us * 1000,
+                    echo_ns,
                     window_bytes: ack.window,
                 };
                 let opened = server.on_ack(now_ns, &completing);
@@ -253,6 +291,7 @@ impl Subject for Model {
     }
 
     fn act(&mut self, action: &Action) -> Result<(), String> {
+        self.now_ns += self.lateness_ns();
         let now_ns = self.now_ns;
         match action {
             Action::Connect {} => {
@@ -274,7 +313,7 @@ impl Subject for Model {
             &Action::SynAck { echo_us } => {
                 let syn_ack = HandshakePacket::SynAck {
                     sent_ns: now_ns,
-                    echo_ns: self.start_ns + echo_us * 1000,
+                    echo_ns: self.sent_ns(echo_us),
                     ecn: self.ecn,
                     window_bytes: SYN_WINDOW_BYTES,
                 };

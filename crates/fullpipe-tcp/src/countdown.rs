@@ -1,6 +1,6 @@
 //! A timer of TCP in Linux's timer wheel.
 
-use fullpipe_ticks::{expires_from_handler_ns, expires_ns};
+use fullpipe_ticks::{ends_in_tick, expires_from_handler_ns, expires_ns, FINE_NS};
 
 /// A timer. Most are set again before they expire, so the tick of expiry is computed only on demand.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,19 @@ impl Countdown {
             true => expires_from_handler_ns(self.set_ns, self.wait_ns),
             false => expires_ns(self.set_ns, self.wait_ns),
         }
+    }
+
+    /// Whether a timer that is set while this one still waits keeps this one's place in the wheel: both end in
+    /// the same tick (mod_timer()). Only coarse places may differ from the one that it would get.
+    #[inline]
+    pub(crate) fn gives_its_place_to(self, later: Self) -> bool {
+        self.wait_ns >= FINE_NS && self.runs() && self.is_where(later)
+    }
+
+    #[inline(never)] // long timeouts
+    fn is_where(self, later: Self) -> bool {
+        ends_in_tick(self.set_ns, self.wait_ns) == ends_in_tick(later.set_ns, later.wait_ns)
+            && self.expires_ns() > later.set_ns
     }
 
     /// A lower bound of the expiry, cheaper than [`Self::expires_ns`].

@@ -7,12 +7,28 @@ pub const TICK_NS: u64 = 4_000_000;
 const LEVEL_TICKS: u64 = 63;
 const LEVEL_FACTOR: u64 = 8;
 
+/// Timers that wait less than this have a bucket of their tick.
+pub const FINE_NS: u64 = (LEVEL_TICKS - 1) * TICK_NS;
+
+/// The tick in which a timer ends that is set at `now_ns` for `wait_ns`. Its bucket may expire later.
+#[inline]
+#[must_use]
+pub fn ends_in_tick(now_ns: u64, wait_ns: u64) -> u64 {
+    now_ns / TICK_NS + wait_ns.div_ceil(TICK_NS)
+}
+
 /// When a timer that is set at `now_ns` for `wait_ns` expires.
 #[inline]
 #[must_use]
 pub fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
-    let wait = wait_ns.div_ceil(TICK_NS);
-    expires_at(now_ns / TICK_NS + wait, wait)
+    expires_at(ends_in_tick(now_ns, wait_ns), wait_ns.div_ceil(TICK_NS))
+}
+
+/// Time from one moment to another as code sees it that counts ticks (tcp_jiffies32).
+#[inline]
+#[must_use]
+pub fn elapsed_ns(from_ns: u64, to_ns: u64) -> u64 {
+    (to_ns / TICK_NS).saturating_sub(from_ns / TICK_NS) * TICK_NS
 }
 
 /// The same of a timer that is set while another one of this tick expires: the wheel's clock is a tick ahead
@@ -20,7 +36,7 @@ pub fn expires_ns(now_ns: u64, wait_ns: u64) -> u64 {
 #[must_use]
 pub fn expires_from_handler_ns(now_ns: u64, wait_ns: u64) -> u64 {
     let wait = wait_ns.div_ceil(TICK_NS);
-    expires_at(now_ns / TICK_NS + wait, wait.saturating_sub(1))
+    expires_at(ends_in_tick(now_ns, wait_ns), wait.saturating_sub(1))
 }
 
 /// When the bucket expires that has tick `at`, `wait` ticks ahead of the wheel's clock.

@@ -1,7 +1,7 @@
 //! calc_wheel_index() of kernel/time/timer.c at HZ=250: a timer fires with the bucket after the one in which
 //! it ends. Buckets are of 1, 8, 64 and 512 ticks, from waits of 63, 504 and 4032 ticks on (LVL_START()).
 
-use fullpipe_ticks::{expires_from_handler_ns, expires_ns};
+use fullpipe_ticks::{elapsed_ns, expires_from_handler_ns, expires_ns};
 
 const TICK: u64 = 4_000_000;
 
@@ -61,4 +61,12 @@ fn a_timer_that_another_one_sets_is_a_tick_nearer_to_the_wheels_clock() {
         let expires = expires_from_handler_ns(now * TICK, wait * TICK);
         assert_eq!(expires, ticks * TICK, "{now} {wait}");
     }
+}
+
+#[test]
+fn time_that_passes_within_a_tick_is_none() {
+    assert_eq!(elapsed_ns(TICK, 2 * TICK - 1), 0);
+    assert_eq!(elapsed_ns(TICK - 1, TICK), TICK);
+    assert_eq!(elapsed_ns(10 * TICK + 5, 60 * TICK + 1), 50 * TICK);
+    assert_eq!(elapsed_ns(2 * TICK, TICK), 0);
 }

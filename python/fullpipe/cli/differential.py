@@ -42,6 +42,12 @@ def differential(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File for the scripts and the answers.")
     ] = None,
+    least: Annotated[
+        float,
+        typer.Option(
+            min=0, max=100, metavar="PERCENT", help="Exit code 1 if fewer of the scripts agree."
+        ),
+    ] = 0,
     json_: Json = False,
 ) -> None:
     """Compares the simulator's TCP or queues with a kernel's, event by event.
@@ -80,6 +86,9 @@ def differential(
         print(json.dumps(_document(recorded, differing, kinds)))
     else:
         _print(recorded, differing, kinds, reduce)
+    count = len(recorded.scripts)
+    if 100 * (count - len(differing)) < least * count:
+        raise typer.Exit(1)
 
 
 def _recorded(kernel: str, seed: int, count: int, queue: str | None) -> Recorded:

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use fullpipe_differential::{
-    Action, Flags, Info, Packet, PeerAck, Script, SYN_WINDOW_BYTES, WINDOW_SHIFT,
+    Action, Flags, Info, Packet, PeerAck, Script, ECHO_APART_US, SYN_WINDOW_BYTES, WINDOW_SHIFT,
 };
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{listen, setsockopt, sockopt, Backlog};
@@ -20,8 +20,6 @@ use crate::socket;
 
 /// What the kernel does because of an event is over in this time, also where a thread of its own does it.
 const SETTLE_NS: u64 = 200_000;
-/// A packet whose timestamp is echoed was sent this close to the time in the script, at most.
-const ECHO_APART_US: u64 = 1_500;
 /// Ports: every script has its own, so that nothing of another one is left.
 const LOCAL_PORTS: u16 = 5_000;
 const PEER_PORTS: u16 = 30_000;

@@ -4,6 +4,8 @@
 
 use fullpipe_cc::Ctl;
 
+use fullpipe_ticks::elapsed_ns;
+
 use crate::rules::Rules;
 
 /// The use of the window.
@@ -94,7 +96,7 @@ impl CwndUse {
         cwnd: u32,
     ) -> Option<u32> {
         self.used = self.used.max(out);
-        if now_ns - self.stamp_ns < timeout_ns {
+        if elapsed_ns(self.stamp_ns, now_ns) < timeout_ns {
             return None;
         }
         self.stamp_ns = now_ns;
@@ -172,6 +174,17 @@ mod tests {
         // No further than to the initial window.
         assert_eq!(window.note_unused(2 * RTO, 4, RTO, true, 60), Some(35));
         assert_eq!(window.note_unused(3 * RTO, 4, RTO, true, 9), None);
+    }
+
+    #[test]
+    fn a_window_is_unused_for_whole_ticks() {
+        // tcp_jiffies32 - snd_cwnd_stamp >= icsk_rto: from 3.9 ms to 200.1 ms are 50 ticks, to 199.9 ms 49.
+        for (begin_us, end_us, is_reduced) in [(3_900, 200_100, true), (3_900, 199_900, false)] {
+            let mut window = cwnd_use(Kernel::default());
+            window.restamp(begin_us * 1000);
+            let cwnd = window.note_unused(end_us * 1000, 20, RTO, true, 100);
+            assert_eq!(cwnd.is_some(), is_reduced, "{begin_us}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What the numbers of an ACK change: packets that it acknowledges or SACKs. tcp_clean_rtx_queue() and
 //! tcp_sacktag_write_queue() of tcp_input.c. Must never know the congestion control.
 
+use std::ops::Range;
+
 use crate::packet::{Ack, Block, MAX_BLOCKS};
 
 use super::ack_info::{AckInfo, SendTimes};
@@ -28,10 +30,11 @@ impl Deliveries<'_> {
     pub(super) fn sack(&mut self, ack: &Ack, info: &mut AckInfo) {
         self.flight.split_bursts();
         let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
-        if let (true, Some((duplicate, others))) = (ack.dsack, blocks.split_first()) {
-            if self.take_dsack(duplicate, info) {
-                self.look_for_late_originals(duplicate, ack.next, info);
-                self.sack_duplicate(duplicate, ack.next, info);
+        let mut duplicate = None;
+        if let (true, Some((first, others))) = (ack.dsack, blocks.split_first()) {
+            if self.take_dsack(first, info) {
+                duplicate = Some(*first);
+                self.walk_duplicate(first, ack.next, info);
             }
             blocks = others;
         }
@@ -42,19 +45,38 @@ impl Deliveries<'_> {
         let ascending = &mut ascending[..blocks.len()];
         ascending.copy_from_slice(blocks);
         ascending.sort_unstable_by_key(|block| block.start);
+        // Whether the walk has ended with the last packet, before the DSACK's turn.
+        let mut has_ended = false;
         for block in ascending.iter() {
             let mut number = block.start.max(self.flight.una());
             let end = block.end.min(next);
+            let comes_first = duplicate.is_some_and(|duplicate| block.start < duplicate.start);
             while number < end {
                 number = match seen.iter().find(|b| b.start <= number && number < b.end) {
                     Some(seen) => seen.end,
-                    None => self.sack_buffer(number, end, info),
+                    None => {
+                        let following = self.sack_buffer(number, end, info);
+                        has_ended |= comes_first && following == next;
+                        following
+                    }
                 };
             }
+        }
+        // It then begins anew at the DSACK, and finds SACKed what the block before has covered
+        // (tcp_sacktag_skip()).
+        if let Some(duplicate) = duplicate.filter(|_| has_ended) {
+            self.walk_duplicate(&duplicate, ack.next, info);
         }
         let ends = blocks.iter().map(|block| block.end.min(next));
         info.sacked_end = ends.max().unwrap_or(0);
         self.flight.see_blocks(blocks);
+    }
+
+    /// What a DSACK says of the packets that it reports; those before `next` are acknowledged.
+    #[inline(never)] // rare
+    fn walk_duplicate(&mut self, duplicate: &Block, next: u32, info: &mut AckInfo) {
+        self.look_for_late_originals(duplicate, next, info);
+        self.sack_duplicate(duplicate, next, info);
     }
 
     /// A DSACK arrived; false if it says nothing of retransmissions.
@@ -73,7 +95,6 @@ impl Deliveries<'_> {
     /// tcp_sacktag_one() for a DSACK of packets that the same ACK acknowledges, up to `next`: one that is SACKed
     /// was sent again because it came late. Such a block is valid while the episode may be undone
     /// (tcp_is_sackblock_valid()).
-    #[inline(never)] // rare
     fn look_for_late_originals(&self, duplicate: &Block, next: u32, info: &mut AckInfo) {
         if !self.recovery.may_undo_before(duplicate.end) {
             return;
@@ -93,7 +114,6 @@ impl Deliveries<'_> {
 
     /// tcp_sacktag_one() for a DSACK beyond `next`: the packets are SACKed even if no block has named them,
     /// and one that is SACKed already was sent again because it came late.
-    #[inline(never)] // rare
     fn sack_duplicate(&mut self, duplicate: &Block, next: u32, info: &mut AckInfo) {
         let mut number = duplicate.start.max(next);
         let end = duplicate.end.min(self.flight.next());
@@ -136,14 +156,25 @@ impl Deliveries<'_> {
         }
         if is_shifted {
             self.flight.shift_before(number, taken);
-            self.queue.move_boundary(number, taken, una);
+            let shared = self.queue.move_boundary(number, taken, una);
+            self.share_record(shared);
         } else if merges {
-            self.queue.merge_before(number, una);
+            let shared = self.queue.merge_before(number, una);
+            self.share_record(shared);
             if taken < self.flight.next() && self.flight.is_sacked_alone(taken) {
-                self.queue.merge_before(taken, una);
+                let shared = self.queue.merge_before(taken, una);
+                self.share_record(shared);
             }
         }
         taken
+    }
+
+    /// Packets that share a buffer count as sent again if one of them was (tcp_shifted_skb()).
+    #[inline]
+    fn share_record(&mut self, shared: Option<Range<u32>>) {
+        if self.retransmissions > 0 {
+            self.flight.share_retransmission(shared.unwrap_or_default());
+        }
     }
 
     /// Splits the buffer that contains packets on both sides of `number`; `from` is the first packet that is
@@ -260,6 +291,7 @@ mod tests {
         queue: WriteQueue,
         rate: RateState,
         recovery: Recovery,
+        retransmissions: u64,
     }
 
     impl Parts {
@@ -269,6 +301,7 @@ mod tests {
                 queue: WriteQueue::new(1448, 44, 1 << 20),
                 rate: RateState::default(),
                 recovery: Recovery::new(),
+                retransmissions: 0,
             };
             for at_ms in 10..15 {
                 let mut record = Sent::first_of(2, at_ms * MS, parts.flight.inflight() + 2, 0);
@@ -279,13 +312,25 @@ mod tests {
             parts
         }
 
+        /// Sends packets again at 20 ms.
+        fn send_again(&mut self, first: u32, count: u32) {
+            let record = Sent::first_of(count, 20 * MS, 10, 0);
+            self.flight.split_bursts();
+            for number in [first, first + count] {
+                self.flight.cut_before(number, 0);
+                self.queue.cut_before(number, 0);
+            }
+            self.flight.send_again(first, count, record);
+            self.retransmissions += u64::from(count);
+        }
+
         /// Processes an ACK at 50 ms.
         fn take(&mut self, ack: &Ack) -> AckInfo {
             let mut info = AckInfo::default();
             let mut deliveries = Deliveries {
                 now_ns: 50 * MS,
                 min_rtt_us: 30_000,
-                retransmissions: 0,
+                retransmissions: self.retransmissions,
                 flight: &mut self.flight,
                 queue: &mut self.queue,
                 rate: &mut self.rate,
@@ -382,6 +427,33 @@ mod tests {
             (parts.recovery.dupthresh(), parts.recovery.reorderings()),
             (9, 2)
         );
+    }
+
+    #[test]
+    fn a_dsack_shows_reordering_by_what_a_block_up_to_the_last_packet_has_just_sacked() {
+        // tcp_sacktag_skip(): behind the last packet the walk begins anew (script 9001-436 of the differential
+        // test).
+        for (end, reorderings) in [(10, 1), (9, 0)] {
+            let mut parts = Parts::new();
+            parts.send_again(8, 1);
+            let mut answer = ack(5, &[(8, 9), (7, end)]);
+            answer.dsack = true;
+            let info = parts.take(&answer);
+            parts
+                .recovery
+                .learn_reordering(&info, &parts.flight, parts.rate.delivered());
+            assert_eq!(parts.recovery.reorderings(), reorderings, "{end}");
+        }
+    }
+
+    #[test]
+    fn sacked_packets_that_share_a_buffer_were_sent_again_if_one_was() {
+        // tcp_shifted_skb(); script 9001-376 of the differential test.
+        let mut parts = Parts::new();
+        parts.send_again(6, 2);
+        parts.take(&ack(3, &[(4, 8)]));
+        let sent_again: Vec<bool> = (3..10).map(|n| parts.flight.was_retransmitted(n)).collect();
+        assert_eq!(sent_again, [false, true, true, true, true, false, false]);
     }
 
     #[test]

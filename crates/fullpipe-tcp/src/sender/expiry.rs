@@ -7,12 +7,19 @@ use crate::packet::Burst;
 
 use super::scoreboard::{APP_LIMITED, RETRANS, SACKED};
 use super::timers::{Timeout, TimerKind};
+use super::transmit::Push;
 use super::Sender;
 
 impl Sender {
     /// A timer may have expired.
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Burst>) {
         self.advance_clock(now_ns);
+        self.small_queue.begin_softirq();
+        self.handle_timers(now_ns, out);
+        self.end_softirq(out);
+    }
+
+    fn handle_timers(&mut self, now_ns: u64, out: &mut Vec<Burst>) {
         self.recheck_app_limited();
         if self.control.timer_ns() <= now_ns {
             self.on_cc_timer(out);
@@ -75,14 +82,11 @@ impl Sender {
         }
         let next = self.flight.next();
         if self.has_sendable() {
-            self.min_burst();
-            if self.pacing.hold_back(self.now_ns) {
+            self.push_pending(Push::Probe, out);
+            if self.flight.next() == next {
                 self.restart_timeout();
                 return;
             }
-            self.send_burst(next, 1, false, out);
-            self.recovery.sent(1);
-            self.validate_cwnd(self.flight.inflight() >= self.control.cwnd());
             self.recovery.probe_sent(self.flight.next(), None);
         } else {
             let flags = self.flight.flags(next - 1);

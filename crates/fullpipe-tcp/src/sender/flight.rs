@@ -1,6 +1,8 @@
 //! The packets that are out: which of them are SACKed, lost or retransmitted, and how many are in flight.
 //! Must never know why one is sent, or what its loss causes.
 
+use std::ops::Range;
+
 use crate::packet::{Block, MAX_BLOCKS};
 
 use super::scoreboard::{
@@ -215,6 +217,17 @@ impl Flight {
     /// Merges packets `first..end`, which are SACKed, with the SACKed buffer before them.
     pub(super) fn shift_before(&mut self, first: u32, end: u32) {
         self.board.shift_before(first, end);
+    }
+
+    /// SACKed packets in one buffer have one record of having been sent again.
+    pub(super) fn share_retransmission(&mut self, packets: Range<u32>) {
+        let flags = packets.clone().map(|number| self.record(number).flags);
+        let shared = flags.fold(0, |all, flags| all | flags) & EVER_RETRANS;
+        if shared > 0 {
+            for number in packets {
+                self.board.get_mut(number).flags |= shared;
+            }
+        }
     }
 
     /// Packets up to `next` are acknowledged: removes those of them that share the first burst's record.

@@ -106,7 +106,6 @@ impl Sender {
             pacing: Pacing::new(&config, control.owns_cwnd()),
             small_queue: SmallQueue::new(
                 is_fq,
-                config.mss_bytes,
                 config.pacing_shift,
                 rules.paced_output_limit_bytes(),
             ),

@@ -38,6 +38,9 @@ impl Sender {
     #[inline(never)] // once in hundreds of packets
     pub(super) fn write_until_blocked(&mut self, out: &mut Vec<Burst>) {
         self.stream.set_ready(false);
+        if !self.queue.has_space(self.flight.next(), self.flight.una()) {
+            return;
+        }
         let end_bytes = u64::from(self.stream.end()) * u64::from(self.config.mss_bytes);
         self.queue.begin_write();
         loop {

@@ -4,11 +4,14 @@
 use crate::packet::Data;
 use crate::skb::BUFFER_BYTES;
 
-/// What waits below TCP. Only fq holds packets back there.
+/// What waits below TCP. fq holds packets back there. Without it packets leave at once, but what the arrival of
+/// an ACK or a timer sends only once that is handled (both are softirqs, as is what takes packets further).
 #[derive(Debug)]
 pub(super) struct SmallQueue {
-    is_used: bool,
-    mss_bytes: u64,
+    is_fq: bool,
+    is_in_softirq: bool,
+    /// Something was not sent because of the limit (TSQ_THROTTLED).
+    is_throttled: bool,
     /// sk_pacing_shift.
     shift: u8,
     /// Limit of `queued_bytes`, whatever the pacing rate.
@@ -18,23 +21,20 @@ pub(super) struct SmallQueue {
 }
 
 impl SmallQueue {
-    pub(super) fn new(is_used: bool, mss_bytes: u32, shift: u8, limit_bytes: u64) -> Self {
+    pub(super) fn new(is_fq: bool, shift: u8, limit_bytes: u64) -> Self {
         Self {
-            is_used,
-            mss_bytes: mss_bytes.into(),
+            is_fq,
+            is_in_softirq: false,
+            is_throttled: false,
             shift,
             limit_bytes,
             queued_bytes: 0,
         }
     }
 
-    /// Whether too much waits for a burst of `packets`; retransmissions may queue twice as much.
+    /// Whether too much waits for a burst with this payload; retransmissions may queue twice as much.
     #[inline]
-    pub(super) fn is_full(&self, packets: u32, again: bool, rate_bytes_per_s: u64) -> bool {
-        if !self.is_used {
-            return false;
-        }
-        let payload_bytes = u64::from(packets) * self.mss_bytes;
+    pub(super) fn is_full(&self, payload_bytes: u64, again: bool, rate_bytes_per_s: u64) -> bool {
         let two_bursts = 2 * (payload_bytes + BUFFER_BYTES);
         let allowed = (rate_bytes_per_s >> self.shift).max(two_bursts);
         let allowed = allowed.min(self.limit_bytes);
@@ -49,11 +49,45 @@ impl SmallQueue {
         self.queued_bytes == 0
     }
 
-    /// A burst is handed down.
+    /// The arrival of an ACK, or a timer, begins to be handled.
     #[inline]
-    pub(super) fn enter(&mut self, payload_bytes: u64) {
-        if self.is_used {
+    pub(super) fn begin_softirq(&mut self) {
+        self.is_in_softirq = true;
+    }
+
+    /// It was handled: without fq everything leaves.
+    #[inline]
+    pub(super) fn end_softirq(&mut self) {
+        self.is_in_softirq = false;
+        if !self.is_fq {
+            self.queued_bytes = 0;
+        }
+    }
+
+    /// The limit held something back.
+    pub(super) fn throttle(&mut self) {
+        self.is_throttled = true;
+    }
+
+    /// What has left lets the rest follow, if the limit held something back and a packet that leaves says so
+    /// (tcp_wfree()). With fq [`Self::leave`] does.
+    #[inline]
+    pub(super) fn take_throttled(&mut self) -> bool {
+        let goes_on = std::mem::take(&mut self.is_throttled) && !self.is_fq;
+        if goes_on {
+            self.queued_bytes = 0;
+        }
+        goes_on
+    }
+
+    /// A burst is handed down. fq keeps its buffer; a device without segmentation gets one for each packet
+    /// (tcp_gso_segment()).
+    #[inline]
+    pub(super) fn enter(&mut self, payload_bytes: u64, packets: u32) {
+        if self.is_fq {
             self.queued_bytes += payload_bytes + BUFFER_BYTES;
+        } else if self.is_in_softirq {
+            self.queued_bytes += payload_bytes + u64::from(packets) * BUFFER_BYTES;
         }
     }
 
@@ -72,21 +106,21 @@ mod tests {
     const MSS: u32 = 1448;
 
     fn fq(limit_bytes: u64) -> SmallQueue {
-        SmallQueue::new(true, MSS, 10, limit_bytes)
+        SmallQueue::new(true, 10, limit_bytes)
     }
 
     #[test]
     fn two_bursts_may_wait_at_a_low_rate_and_four_retransmissions() {
         let mut queue = fq(u64::MAX);
         let burst_bytes = u64::from(2 * MSS);
-        queue.enter(burst_bytes);
-        assert!(!queue.is_full(2, false, 1000));
-        queue.enter(burst_bytes);
-        assert!(queue.is_full(2, false, 1000));
-        assert!(!queue.is_full(2, true, 1000));
-        queue.enter(burst_bytes);
-        queue.enter(burst_bytes);
-        assert!(queue.is_full(2, true, 1000));
+        queue.enter(burst_bytes, 2);
+        assert!(!queue.is_full(burst_bytes, false, 1000));
+        queue.enter(burst_bytes, 2);
+        assert!(queue.is_full(burst_bytes, false, 1000));
+        assert!(!queue.is_full(burst_bytes, true, 1000));
+        queue.enter(burst_bytes, 2);
+        queue.enter(burst_bytes, 2);
+        assert!(queue.is_full(burst_bytes, true, 1000));
     }
 
     #[test]
@@ -94,19 +128,19 @@ mod tests {
         // A shift of 10 allows 1/1024 s of the rate.
         let rate = 1 << 30;
         let mut queue = fq(1 << 19);
-        queue.enter((1 << 19) - BUFFER_BYTES - 1);
-        assert!(!queue.is_full(1, false, rate));
-        queue.enter(0);
-        assert!(queue.is_full(1, false, rate));
+        queue.enter((1 << 19) - BUFFER_BYTES - 1, 2);
+        assert!(!queue.is_full(u64::from(MSS), false, rate));
+        queue.enter(0, 2);
+        assert!(queue.is_full(u64::from(MSS), false, rate));
         let mut unlimited = fq(u64::MAX);
-        unlimited.enter((1 << 20) - BUFFER_BYTES - 1);
-        assert!(!unlimited.is_full(1, false, rate));
+        unlimited.enter((1 << 20) - BUFFER_BYTES - 1, 2);
+        assert!(!unlimited.is_full(u64::from(MSS), false, rate));
     }
 
     #[test]
     fn a_burst_that_has_left_leaves_nothing() {
         let mut queue = fq(u64::MAX);
-        queue.enter(u64::from(2 * MSS));
+        queue.enter(u64::from(2 * MSS), 2);
         let first = Data {
             payload_bytes: MSS,
             leads_burst: true,
@@ -122,9 +156,28 @@ mod tests {
     }
 
     #[test]
-    fn without_fq_nothing_waits() {
-        let mut queue = SmallQueue::new(false, MSS, 10, 0);
-        queue.enter(1 << 30);
-        assert!(queue.is_empty() && !queue.is_full(1, false, 0));
+    fn without_fq_nothing_waits_of_what_an_application_sends() {
+        let mut queue = SmallQueue::new(false, 10, 0);
+        queue.enter(1 << 30, 2);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn without_fq_what_an_ack_sends_waits_until_it_is_handled_with_a_buffer_for_each_packet() {
+        // Script 9001-130 of the differential test: a third packet behind a burst of two came later.
+        let packet_bytes = u64::from(MSS);
+        let mut queue = SmallQueue::new(false, 10, u64::MAX);
+        queue.begin_softirq();
+        queue.enter(packet_bytes, 1);
+        assert!(!queue.is_full(packet_bytes, false, 1000));
+        queue.enter(packet_bytes, 1);
+        assert!(queue.is_full(packet_bytes, false, 1000));
+        queue.throttle();
+        assert!(queue.take_throttled() && queue.is_empty());
+        assert!(!queue.take_throttled());
+        queue.enter(2 * packet_bytes, 2);
+        assert!(queue.is_full(packet_bytes, false, 1000));
+        queue.end_softirq();
+        assert!(queue.is_empty());
     }
 }

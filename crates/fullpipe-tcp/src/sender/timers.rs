@@ -42,11 +42,23 @@ impl Timeout {
 }
 
 /// The one timer of these kinds.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Timers {
     running: Option<(TimerKind, Countdown)>,
+    /// What is in the wheel: a timer that nothing waits for any more stays there (inet_csk_clear_xmit_timer()).
+    in_wheel: Countdown,
     /// What happens now is what an expired timer causes.
     is_in_handler: bool,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
+            running: None,
+            in_wheel: Countdown::NEVER,
+            is_in_handler: false,
+        }
+    }
 }
 
 impl Timers {
@@ -57,12 +69,18 @@ impl Timers {
             wait_ns,
             is_from_handler: self.is_in_handler,
         };
-        self.running = Some((kind, timer));
+        if !self.in_wheel.gives_its_place_to(timer) {
+            self.in_wheel = timer;
+        }
+        self.running = Some((kind, self.in_wheel));
     }
 
     /// The handler of an expired timer begins or ends.
     pub(super) fn set_in_handler(&mut self, is_in_handler: bool) {
         self.is_in_handler = is_in_handler;
+        if is_in_handler {
+            self.in_wheel = Countdown::NEVER;
+        }
     }
 
     pub(super) fn stop(&mut self) {
@@ -193,6 +211,27 @@ mod tests {
         timers.await_reordered(NOW, 10_000);
         assert_eq!(timers.lower_bound_ns(), NOW + 12 * MS);
         assert!(timers.awaits_reordered() && timers.awaits_loss());
+    }
+
+    #[test]
+    fn a_timer_that_is_set_again_for_the_same_tick_keeps_its_bucket() {
+        // mod_timer() of kernel/time/timer.c; script 9001-151 of the differential test.
+        let set_again = |clears: bool| {
+            let mut timers = Timers::default();
+            // 63 ticks are the first wait of the second level, whose buckets have eight ticks.
+            timers.set(TimerKind::Retransmit, NOW - MS, 63 * 4 * MS);
+            if clears {
+                timers.stop();
+            }
+            timers.set(TimerKind::Retransmit, NOW, 62 * 4 * MS);
+            timers.expires_ns()
+        };
+        let mut fresh = Timers::default();
+        fresh.set(TimerKind::Retransmit, NOW, 62 * 4 * MS);
+        assert_eq!(fresh.expires_ns(), NOW + 63 * 4 * MS);
+        // NOW is tick 1000, and 1062 is in the bucket that expires at 1064.
+        assert_eq!(set_again(false), NOW + 64 * 4 * MS);
+        assert_eq!(set_again(true), NOW + 64 * 4 * MS);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use fullpipe_cc::{flags, CaState, EventKind};
 use fullpipe_plan::RateRestart;
+use fullpipe_ticks::elapsed_ns;
 
 use crate::packet::{Burst, Data};
 
@@ -12,6 +13,8 @@ use super::timers::TimerKind;
 use super::Sender;
 
 const NS_PER_MS: u64 = 1_000_000;
+/// A tasklet runs after what raised it, and RTTs count microseconds.
+const TASKLET_NS: u64 = 1_000;
 
 /// How much tcp_write_xmit() sends (its push_one).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub(super) enum Push {
     AsMany,
     /// One burst, which is not deferred.
     One,
+    /// The same of a loss probe, for which a full window has room for a packet.
+    Probe,
 }
 
 /// The first buffer of the write queue.
@@ -61,9 +66,22 @@ impl Sender {
         }
         self.send_new(Push::AsMany, out);
         self.check_space();
+        self.end_softirq(out);
         while self.stream.is_ready() {
             self.write_until_blocked(out);
         }
+    }
+
+    /// What was sent leaves. The rest of what TCP small queues held back follows, lost packets first
+    /// (tcp_tsq_write()).
+    #[inline(always)] // as `transmit`
+    pub(super) fn end_softirq(&mut self, out: &mut Vec<Burst>) {
+        while self.small_queue.take_throttled() {
+            self.advance_clock(self.now_ns + TASKLET_NS);
+            self.send_lost(Resend::IfRoom, out);
+            self.push_pending(Push::AsMany, out);
+        }
+        self.small_queue.end_softirq();
     }
 
     /// A packet has left the qdisc below TCP (with fq only: TCP small queues).
@@ -106,7 +124,7 @@ impl Sender {
     /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
     #[inline(never)] // nothing is in flight
     fn restart_after_idle(&mut self) {
-        let idle_ns = self.now_ns.saturating_sub(self.pacing.last_ns());
+        let idle_ns = elapsed_ns(self.pacing.last_ns(), self.now_ns);
         let next = self.flight.next();
         let is_idle = next > 0 && next < self.stream.written();
         let timeout_ns = self.rtt.timeout_ns();
@@ -146,11 +164,21 @@ impl Sender {
         })
     }
 
-    /// Whether too much is queued below TCP for a burst of `packets`. One buffer may always be.
+    /// Whether too much is queued below TCP for a burst of `packets` from `first` on. One buffer may always be.
     #[inline]
-    fn small_queue_is_full(&self, packets: u32, again: bool) -> bool {
+    fn small_queue_is_full(&mut self, first: u32, packets: u32, again: bool) -> bool {
+        if self.small_queue.is_empty() {
+            return false;
+        }
         let rate = self.control.pacing_rate();
-        self.small_queue.is_full(packets, again, rate) && !self.flight.has_one_buffer_at_most()
+        let payload_bytes =
+            self.stream.bytes_before(first + packets) - self.stream.bytes_before(first);
+        let is_full = self.small_queue.is_full(payload_bytes, again, rate)
+            && !self.flight.has_one_buffer_at_most();
+        if is_full {
+            self.small_queue.throttle();
+        }
+        is_full
     }
 
     /// tcp_xmit_retransmit_queue(): buffer by buffer, as far as pacing, window and small queues allow.
@@ -168,8 +196,11 @@ impl Sender {
             if self.pacing.hold_back(self.now_ns) || room == 0 {
                 break;
             }
+            if self.flight.retransmitted() >= self.flight.lost() {
+                break;
+            }
             let buffered = self.flight.buffered_from(number);
-            if self.small_queue_is_full(buffered, true) {
+            if self.small_queue_is_full(number, buffered, true) {
                 break;
             }
             let count = buffered.min(room).min(max_burst);
@@ -234,14 +265,16 @@ impl Sender {
                 break Stop::Other;
             }
             self.check_space();
-            if push == Push::One {
+            if push != Push::AsMany {
                 break Stop::Other;
             }
         };
         if sent > 0 {
             self.recovery.sent(sent);
-            let left_ns = self.timeout().left_ns();
-            self.schedule_loss_probe(left_ns);
+            if push != Push::Probe {
+                let left_ns = self.timeout().left_ns();
+                self.schedule_loss_probe(left_ns);
+            }
         }
         if sent > 0 || stop == Stop::CwndFull {
             let is_full = self.flight.inflight() >= self.control.cwnd();
@@ -261,18 +294,18 @@ impl Sender {
             return Err(Stop::Other);
         }
         let (inflight, cwnd) = (self.flight.inflight(), self.control.cwnd());
-        if inflight >= cwnd {
-            return Err(Stop::CwndFull);
-        }
+        let room = match cwnd.saturating_sub(inflight) {
+            0 if push == Push::Probe => 1,
+            0 => return Err(Stop::CwndFull),
+            room => room,
+        };
         // A FIN needs room in the window too, since Linux 6.10 (tcp_cwnd_test()).
         if self.stream.lone_fin() == Some(self.flight.next()) {
             return Ok(1);
         }
-        let window_room = self.window_room();
-        if self.flight.next() >= self.queue.end() || window_room == 0 {
+        if self.flight.next() >= self.queue.end() {
             return Err(Stop::Other);
         }
-        let room = cwnd - inflight;
         if bounds.most == 0 {
             if asks_late {
                 bounds.least = self.min_burst();
@@ -282,6 +315,10 @@ impl Sender {
         // tcp_cwnd_test(): at most half a window in one burst.
         let most = bounds.most.min(room.min((cwnd / 2).max(1)));
         let head = self.head(most);
+        let window_room = self.window_room();
+        if window_room == 0 {
+            return Err(Stop::Other);
+        }
         let burst = most.min(window_room).min(head.packets);
         if push == Push::AsMany
             && head.packets > 1
@@ -292,8 +329,11 @@ impl Sender {
                 false => Stop::Other,
             });
         }
-        let burst = self.without_held_packet(burst);
-        if burst == 0 || self.small_queue_is_full(burst, false) {
+        let burst = match push {
+            Push::Probe => burst,
+            Push::AsMany | Push::One => self.without_held_packet(burst),
+        };
+        if burst == 0 || self.small_queue_is_full(self.flight.next(), burst, false) {
             return Err(Stop::Other);
         }
         Ok(burst)
@@ -442,7 +482,7 @@ impl Sender {
         self.pacing.charge(departure, count, payload, rate);
         self.control.see_next_departure(self.pacing.next_ns());
         self.control.see_sent(departure.at_ns, self.flight.next());
-        self.small_queue.enter(payload);
+        self.small_queue.enter(payload, count);
     }
 
     /// Records a burst on the scoreboard and appends it to `out`; returns its payload.

@@ -2,6 +2,7 @@
 //! tcp_rtx_queue), and their memory limit. Must never know when something is sent.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::skb::{BUFFER_BYTES, GSO_MAX_BYTES, HEADER_ROOM_BYTES, MAX_PAGES, PAGE_BYTES};
 
@@ -44,6 +45,8 @@ pub(super) struct WriteQueue {
     /// Ends of the last buffer's page fragments, and where the last write began.
     pages: VecDeque<u64>,
     write_start_bytes: u64,
+    /// Where writes began whose data are not acknowledged.
+    write_starts: VecDeque<u64>,
     /// Where the last call of tcp_sendmsg() began, and whether each page is a call of its own.
     call_start_bytes: u64,
     /// The last call began with more memory than the limit: it may complete a buffer, but not refill one.
@@ -60,6 +63,8 @@ pub(super) struct WriteQueue {
     limit_window: u32,
     /// There is not enough space before this packet is acknowledged.
     wake_una: u32,
+    /// A blocked application was woken, and has not looked yet whether there is space.
+    was_woken: bool,
 }
 
 impl WriteQueue {
@@ -84,6 +89,7 @@ impl WriteQueue {
             notsent_lowat_bytes: u64::MAX,
             goal_packets: 1,
             limit_bytes: FIRST_LIMIT_BYTES.min(most_bytes),
+            write_starts: VecDeque::from([0]),
             ..Self::default()
         }
     }
@@ -175,6 +181,9 @@ impl WriteQueue {
     /// A write begins, at the beginning of a page.
     pub(super) fn begin_write(&mut self) {
         self.write_start_bytes = self.written_bytes;
+        if self.write_starts.back() != Some(&self.written_bytes) {
+            self.write_starts.push_back(self.written_bytes);
+        }
     }
 
     /// A call of tcp_sendmsg() begins.
@@ -316,38 +325,58 @@ impl WriteQueue {
 
     /// Of two SACKed buffers that meet before packet `number` the second one's data are moved into the
     /// first, and it is freed, if the first has page fragments left for all of them (tcp_shift_skb_data(),
-    /// skb_shift()).
-    pub(super) fn merge_before(&mut self, number: u32, una: u32) {
+    /// skb_shift()). Returns the packets that share a buffer then.
+    pub(super) fn merge_before(&mut self, number: u32, una: u32) -> Option<Range<u32>> {
         self.free_before(una);
         let place = self.sent.partition_point(|&end| end < number);
-        let (first_end, second_end) = (self.sent.get(place), self.sent.get(place + 1));
-        let (Some(&first_end), Some(&second_end)) = (first_end, second_end) else {
-            return;
-        };
-        let start = place.checked_sub(1).map_or(una, |before| self.sent[before]);
-        if first_end == number && self.pages_between(start, second_end) <= MAX_PAGES {
+        let (&first_end, &second_end) = (self.sent.get(place)?, self.sent.get(place + 1)?);
+        let start = self.buffer_start(place, una);
+        let fits = first_end == number && self.pages_between(start, second_end) <= MAX_PAGES;
+        fits.then(|| {
             self.sent.remove(place);
             self.wake_una = 0;
-        }
+            start..second_end
+        })
     }
 
     /// The first packets of a SACKed buffer, up to `to`, are moved into the SACKed one before them, which
-    /// ends before packet `from` (tcp_shift_skb_data()).
-    pub(super) fn move_boundary(&mut self, from: u32, to: u32, una: u32) {
+    /// ends before packet `from` (tcp_shift_skb_data()). Returns the packets that share it then.
+    pub(super) fn move_boundary(&mut self, from: u32, to: u32, una: u32) -> Option<Range<u32>> {
         self.free_before(una);
         let place = self.sent.partition_point(|&end| end < from);
-        if self.sent.get(place) == Some(&from) {
+        let is_boundary = self.sent.get(place) == Some(&from);
+        is_boundary.then(|| {
             self.sent[place] = to;
-        }
+            self.buffer_start(place, una)..to
+        })
     }
 
-    /// Pages that the data of some packets lie in.
+    /// The first packet of a sent buffer that is not acknowledged.
+    fn buffer_start(&self, place: usize, una: u32) -> u32 {
+        place.checked_sub(1).map_or(una, |before| self.sent[before])
+    }
+
+    /// Page fragments that the data of some packets are, as each write begins at the beginning of a page.
     fn pages_between(&self, first: u32, end: u32) -> u64 {
         let (first_byte, end_byte) = (
             u64::from(first) * self.mss_bytes,
             u64::from(end) * self.mss_bytes,
         );
-        end_byte.div_ceil(PAGE_BYTES) - first_byte / PAGE_BYTES
+        let begun = self
+            .write_starts
+            .partition_point(|&start| start <= first_byte);
+        let mut pages = 0;
+        let mut from = first_byte;
+        for place in begun.saturating_sub(1)..self.write_starts.len() {
+            let start = self.write_starts[place].min(from);
+            let following = self.write_starts.get(place + 1);
+            let to = following.map_or(end_byte, |&following| following.min(end_byte));
+            if to > from {
+                pages += (to - start).div_ceil(PAGE_BYTES) - (from - start) / PAGE_BYTES;
+                from = to;
+            }
+        }
+        pages
     }
 
     /// The application stops writing: drops an incomplete last packet and returns one past the last
@@ -396,12 +425,24 @@ impl WriteQueue {
         let memory_bytes = self.memory_bytes(next, una);
         if memory_bytes + memory_bytes / 2 <= self.limit_bytes {
             self.is_blocking = self.unsent_bytes(next) >= self.notsent_lowat_bytes / 2;
-            return !self.is_blocking;
+            self.was_woken = !self.is_blocking;
+            return self.was_woken;
         }
         // An acknowledged packet frees at most itself and a buffer.
         let beyond_bytes = memory_bytes - self.limit_bytes / 3 * 2;
         let packets = beyond_bytes.saturating_sub(3) / (self.mss_bytes + BUFFER_BYTES);
         self.wake_una = una.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
+        false
+    }
+
+    /// An application is about to write. If it was woken it looks first whether there still is space, as
+    /// poll() does, and waits on otherwise: what was sent meanwhile has taken memory for its buffers (tcp_poll()).
+    pub(super) fn has_space(&mut self, next: u32, una: u32) -> bool {
+        if !std::mem::take(&mut self.was_woken) || self.wakes(next, una, true) {
+            self.was_woken = false;
+            return true;
+        }
+        self.is_blocking = true;
         false
     }
 
@@ -434,6 +475,14 @@ impl WriteQueue {
         }
         while self.sent_psh_ends.front().is_some_and(|&end| end <= una) {
             self.sent_psh_ends.pop_front();
+        }
+        let acked_bytes = u64::from(una) * self.mss_bytes;
+        while self
+            .write_starts
+            .get(1)
+            .is_some_and(|&next| next <= acked_bytes)
+        {
+            self.write_starts.pop_front();
         }
     }
 }
@@ -570,6 +619,28 @@ mod tests {
         assert_eq!(queue.limit_bytes, 172_800);
         assert!(queue.wakes(40, 16, true));
         assert!(!queue.is_blocking);
+    }
+
+    #[test]
+    fn an_application_that_was_woken_waits_on_if_what_was_sent_meanwhile_took_the_space() {
+        // Script 9001-34 of the differential test: each burst has a buffer of its own.
+        let mut queue = roomy(44);
+        queue.limit_bytes = 64_512;
+        let bytes = 38 * MSS;
+        assert_eq!(append_all(&mut queue, bytes, 0, 0), bytes);
+        let just_enough = (64_512 - 2 * BUFFER_BYTES) * 2 / 3 / MSS;
+        let una = (38 - just_enough) as u32;
+        queue.send(una + 1, una);
+        queue.is_blocking = true;
+        assert!(queue.wakes(una + 1, una, true));
+        let mut with_more_buffers = una + 1;
+        for end in una + 2..una + 8 {
+            queue.send(end, una);
+            with_more_buffers = end;
+        }
+        assert!(!queue.has_space(with_more_buffers, una) && queue.is_blocking);
+        // One that was not woken does not look.
+        assert!(queue.has_space(with_more_buffers, una));
     }
 
     /// A queue with much space, whose buffers should hold `goal_packets`.

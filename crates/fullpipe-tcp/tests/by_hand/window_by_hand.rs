@@ -62,13 +62,14 @@ fn a_window_that_was_full_counts_as_full_until_its_flight_is_acknowledged() {
 
 #[test]
 fn an_idle_connection_halves_its_window_for_each_timeout_but_keeps_the_initial_one() {
-    // tcp_cwnd_restart(); the timeout is 240 ms.
+    // tcp_cwnd_restart(); the timeout is 240 ms, 60 ticks, and must be exceeded by a tick.
     for (idle_ms, window) in [
         (239, 80),
-        (241, 40),
-        (480, 40),
-        (481, 20),
-        (721, 10),
+        (243, 80),
+        (244, 40),
+        (483, 40),
+        (484, 20),
+        (724, 10),
         (5_000, 10),
     ] {
         let mut script = application(10);
@@ -106,7 +107,7 @@ fn an_algorithm_is_told_of_a_restart() {
     script.at(240 * MS).writes(1);
     assert_eq!(script.told_events(EventKind::CwndRestart).len(), 0);
     script.at(280 * MS).gets(ack(2));
-    script.at(481 * MS).writes(1);
+    script.at(484 * MS).writes(1);
     assert_eq!(script.told_events(EventKind::CwndRestart).len(), 1);
 }
 
