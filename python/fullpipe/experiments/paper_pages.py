@@ -169,7 +169,8 @@ def _runs(one: EntryVerdicts) -> str:
     runs = str(low) if low == high else f"{low} to {high}"
     many = "s" if high > 1 else ""
     size = "the paper's size" if results.size == "full" else "short size"
-    text = f"{runs} run{many} of each of {len(results.points)} cells, {size}"
+    cells = f"each of {len(results.points)} cells" if len(results.points) > 1 else "one cell"
+    text = f"{runs} run{many} of {cells}, {size}"
     if results.missing:
         text += f", {len(results.missing)} cells not run"
     return f"{text}, engine {results.engine}"
