@@ -23,6 +23,8 @@ def test_each_kernel_has_its_label_and_its_option() -> None:
     }  # fmt: skip
     assert On(engine="vm", kernel="6.1").options(Runs()) == {"": {"kernel": "6.1"}}
     assert On().options(Runs()) == {"": {}}
+    own = On(engine="vm", module=Path("mine.ko"))
+    assert own.options(Runs()) == {"": {"module": "mine.ko"}}
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,7 @@ def test_each_kernel_has_its_label_and_its_option() -> None:
         (On(engine="vm", kernel="6.1,6.1"), Runs(), "name each kernel once"),
         (On(engine="vm", kernel="6.1,"), Runs(), "name each kernel once"),
         (On(engine="sim", kernel="6.1,6.12"), Runs(), "belongs to --engine vm"),
+        (On(engine="vm", kernel="6.1,6.12", module=Path("a.ko")), Runs(), "with one --kernel"),
         (On(engine="vm", kernel="6.1,6.12"), Runs(together=True), "one kernel with --together"),
         (On(engine="vm", kernel="6.1,6.12"), Runs(harm_to="reno"), "one kernel with --together"),
     ],

@@ -204,3 +204,30 @@ def test_an_image_that_a_machine_is_about_to_read_stays_while_others_are_made(
 
 def _used(path: Path) -> int:
     return path.stat().st_mtime_ns
+
+
+def test_a_tree_after_make_is_a_kernel_and_so_is_what_is_installed(tmp_path: Path) -> None:
+    built = bytearray(image(elf(PVH), gzip.compress))
+    built[0x202:0x206] = b"HdrS"
+    struct.pack_into("<H", built, 0x20E, 0x100)
+    built[0x300:0x310] = b"7.3.4-own (me) \0"
+    tree = tmp_path / "linux"
+    place = tree / "arch" / "x86" / "boot"
+    place.mkdir(parents=True)
+    with pytest.raises(UserError, match=r"has no arch/x86/boot/bzImage or no .*`make bzImage"):
+        kernels.find(str(tree), None)
+    (place / "bzImage").write_bytes(built)
+    (tree / "modules.builtin").write_text("kernel/net/ipv4/tcp_cubic.ko\n")
+    wanted = kernels.Kernel("7.3.4-own", place / "bzImage", tree)
+    assert kernels.find(str(tree), None) == wanted
+    assert kernels.find(str(place / "bzImage"), None) == wanted
+    with pytest.raises(UserError, match="--modules: not with"):
+        kernels.find(str(tree), str(tree))
+    boot, modules = tmp_path / "boot", tmp_path / "lib" / "modules" / "7.3.4-own"
+    boot.mkdir()
+    (boot / "vmlinuz").write_bytes(built)
+    with pytest.raises(UserError, match=r"needs --modules DIR, .*lib/modules/7\.3\.4-own"):
+        kernels.find(str(boot / "vmlinuz"), None)
+    modules.mkdir(parents=True)
+    found = kernels.find(str(boot / "vmlinuz"), None)
+    assert found == kernels.Kernel("7.3.4-own", boot / "vmlinuz", modules)

@@ -22,9 +22,11 @@ from fullpipe.cli.options import (
     Engine,
     Figures,
     Json,
+    KernelModules,
     Light,
     LookOptions,
     Machine,
+    OwnModule,
     Recordings,
     cc_names,
     engine_options,
@@ -154,22 +156,30 @@ class On:
     kernel: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME[,NAME]...|FILE",
+            metavar="NAME|FILE|TREE,...",
             help="Kernel for --engine vm, as for `fullpipe run`; all run on each of several.",
             autocompletion=kernel_names,
         ),
     ] = None
+
+    modules: KernelModules = None
+    module: OwnModule = None
 
     def options(self, wanted: Runs) -> dict[str, dict[str, str]]:
         """The engine's options by what is added to labels: nothing, or the kernel. Raises UserError
         for options of another engine, and where kernels cannot be compared."""
         kernels = [name.strip() for name in (self.kernel or "").split(",")]
         if len(kernels) == 1:
-            return {"": engine_options(self.engine, self.machine, kernel=self.kernel)}
+            return {"": engine_options(
+                self.engine, self.machine, kernel=self.kernel, modules=self.modules,
+                module=self.module,
+            )}  # fmt: skip
         if "" in kernels or len(set(kernels)) < len(kernels):
             raise UserError(f"--kernel {self.kernel}: name each kernel once, such as 6.1,6.12")
         if wanted.together or wanted.harm_to is not None:
             raise UserError("--kernel: one kernel with --together and --harm-to")
+        if self.modules is not None or self.module is not None:
+            raise UserError("--modules, --module: with one --kernel, for which they were built")
         return {
             f" on {kernel}": engine_options(self.engine, self.machine, kernel=kernel)
             for kernel in kernels

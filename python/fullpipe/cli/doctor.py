@@ -37,6 +37,10 @@ def doctor(
         str | None,
         typer.Option(metavar="VERSION", help="Get the source of a kernel for `cc import`."),
     ] = None,
+    headers: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Print the folder of a kernel's headers, for `make -C`."),
+    ] = None,
     for_: Annotated[EngineName | None, typer.Option("--for", help="Check one engine only.")] = None,
 ) -> None:
     """Checks what this machine can run, and how to get the rest.
@@ -54,6 +58,12 @@ def doctor(
         from fullpipe.authoring.kernel_sources import fetch
 
         message(f"{fetch(linux_source, message)}: the congestion controls of Linux {linux_source}")
+        return
+    if headers is not None:
+        from fullpipe.engines.vm.headers import tree
+        from fullpipe.engines.vm.kernels import find
+
+        print(tree(find(headers, None)))
         return
     if install_:
         install(message, None if build else kernel, from_)

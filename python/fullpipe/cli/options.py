@@ -85,9 +85,9 @@ Recordings = Annotated[
 KernelImage = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME|FILE",
-        help="Kernel for --engine vm: 6.1, 6.12 (the default), 7.3, one that was built here, or an "
-        "image.",
+        metavar="NAME|FILE|TREE",
+        help="Kernel for --engine vm: 6.1, 6.12 (the default), 7.3, one that was built here, an "
+        "image, or a kernel's tree after `make`.",
         autocompletion=kernel_names,
     ),
 ]

@@ -21,6 +21,8 @@ VERSIONS: dict[str, str] = debian.table()["name"]
 DEFAULT = next(iter(VERSIONS))
 #: Magic bytes of an x86 kernel image (Documentation/arch/x86/boot.rst).
 _BOOT_MAGIC = (0x202, b"HdrS")
+#: Where `make` leaves the image in a kernel's tree; the list of what is built into it.
+_IMAGE_OF_TREE, _BUILTIN = Path("arch/x86/boot/bzImage"), "modules.builtin"
 #: Folder of the kernels that were built here, beside Debian's.
 _OWN = "own"
 _OWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -87,18 +89,50 @@ def find(name: str | None, modules: str | None) -> Kernel:
             raise UserError("--modules: only with --kernel PATH")
         return _own(name)
     image = Path(name)
+    if image.is_dir():
+        image, modules = _built(image, modules)
+    elif modules is None and image.is_file() and _is_image(image):
+        modules = _modules_of(image)
     if not image.is_file():
         raise UserError(
             f"--kernel {name}: no such file; must be {', '.join([*VERSIONS, *own()])}, an exact "
-            f"version ({', '.join(_exact())}) or the path of a kernel image (bzImage)"
+            f"version ({', '.join(_exact())}), the path of a kernel image (bzImage), or a kernel's "
+            "tree in which it was built"
         )
     if not _is_image(image):
         raise UserError(f"--kernel {name}: is no x86 kernel image (bzImage)")
     if modules is None or not Path(modules).is_dir():
         raise UserError(
-            f"--kernel {name}: needs --modules DIR, the folder of its modules (lib/modules/RELEASE)"
+            f"--kernel {name}: needs --modules DIR, the folder of its modules "
+            f"(lib/modules/{_release(image)})"
         )
     return Kernel(_release(image), image, Path(modules))
+
+
+def _built(tree: Path, modules: str | None) -> tuple[Path, str]:
+    """Image and modules of a kernel's tree after `make`."""
+    if modules is not None:
+        raise UserError(f"--modules: not with {tree}, which is a kernel's tree with its modules")
+    image = tree / _IMAGE_OF_TREE
+    if not image.is_file() or not (tree / _BUILTIN).is_file():
+        raise UserError(
+            f"--kernel {tree}: has no {_IMAGE_OF_TREE} or no {_BUILTIN}; run `make bzImage "
+            "modules` there"
+        )
+    return image, str(tree)
+
+
+def _modules_of(image: Path) -> str | None:
+    """Where an image's modules lie: in its tree, or as `make install modules_install` leaves
+    them."""
+    full = image.resolve()
+    place = _IMAGE_OF_TREE.parts
+    if full.parts[-len(place) :] == place:
+        tree = full.parents[len(place) - 1]
+        if (tree / _BUILTIN).is_file():
+            return str(tree)
+    installed = full.parent.parent / "lib" / "modules" / _release(image)
+    return str(installed) if installed.is_dir() else None
 
 
 def own() -> list[str]:
