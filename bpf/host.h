@@ -22,7 +22,7 @@ struct {
 	__uint(max_entries, 4096);
 } fp_trace SEC(".maps");
 
-#define FP_PARAM_DEFAULT(name, dflt, min, max, scale, unit, zero, source, meaning) dflt,
+#define FP_PARAM_DEFAULT(name, dflt, min, max, scale, unit, zero, source, meaning, ...) dflt,
 #define FP_TEXT2(text) #text
 #define FP_TEXT(text) FP_TEXT2(text)
 

@@ -29,7 +29,7 @@ static u32 at_most(u32 most) { return anything < most ? anything : most; }
 
 #define JOIN_TEXT(a, b) a##b
 #define JOIN(a, b) JOIN_TEXT(a, b)
-#define BOUND(name, dflt, min, max, scale, unit, zero, source, meaning)                            \
+#define BOUND(name, dflt, min, max, scale, unit, zero, source, meaning, ...)                       \
 	if (params.name < (u32)(min) || params.name > (u32)(max))                                  \
 		leave_out();
 

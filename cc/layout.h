@@ -45,7 +45,7 @@ struct cc_layout {
 #define CC_KEPT_FIELDS(F, s) F(s, sndbuf_factor) F(s, sets_pacing) F(s, timer_us) F(s, recovery)
 #define CC_PARAM_INFO_FIELDS(F, s)                                                                 \
 	F(s, name) F(s, unit) F(s, zero) F(s, source) F(s, meaning) F(s, dflt) F(s, min) F(s, max) \
-	F(s, scale)
+	F(s, scale) F(s, origin) F(s, unused_)
 #define CC_STATE_INFO_FIELDS(F, s) F(s, name) F(s, unit) F(s, meaning) F(s, scale) F(s, unused_)
 #define CC_ALGORITHM_FIELDS(F, s)                                                                  \
 	F(s, name) F(s, title) F(s, sources) F(s, params) F(s, variables) F(s, param_count)        \

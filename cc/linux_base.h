@@ -9,6 +9,7 @@
 #define FULLPIPE_CC_LINUX_BASE_H
 
 #include "cc_types.h"
+#include "linux_print.h"
 
 /* linux/types.h, linux/stddef.h, asm-generic/int-ll64.h */
 typedef _Bool bool;
@@ -146,14 +147,14 @@ typedef struct {
 #define READ_ONCE_NOCHECK(x) (x)
 #define data_race(x) (x)
 
-/* linux/build_bug.h, linux/bug.h: a warning has no log here, only its condition. */
+/* linux/build_bug.h, linux/bug.h: warnings are logged (linux_print.h) */
 #define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
 #define BUILD_BUG_ON_MSG(condition, text) _Static_assert(!(condition), text)
 #define static_assert(condition, ...) _Static_assert(condition, #condition)
-#define WARN_ON(condition) unlikely(!!(condition))
-#define WARN_ON_ONCE(condition) unlikely(!!(condition))
-#define WARN(condition, ...) unlikely(!!(condition))
-#define WARN_ONCE(condition, ...) unlikely(!!(condition))
+#define WARN_ON(condition) LINUX_WARN_IF(LINUX_ALWAYS, condition, "")
+#define WARN_ON_ONCE(condition) LINUX_WARN_IF(LINUX_ONCE, condition, "")
+#define WARN(condition, ...) LINUX_WARN_IF(LINUX_ALWAYS, condition, __VA_ARGS__)
+#define WARN_ONCE(condition, ...) LINUX_WARN_IF(LINUX_ONCE, condition, __VA_ARGS__)
 #define BUG_ON(condition)                                                                          \
 	do {                                                                                       \
 		if (condition)                                                                     \
@@ -560,7 +561,7 @@ static inline void kfree(const void *piece)
 #define vzalloc(bytes) linux_take(1, bytes)
 #define vfree(piece) kfree(piece)
 
-/* linux/printk.h, linux/net.h: the arguments are checked and nothing is printed. */
+/* linux/printk.h, linux/net.h: the host hears it (linux_print.h), without levels. */
 #define KERN_EMERG ""
 #define KERN_ALERT ""
 #define KERN_CRIT ""
@@ -571,49 +572,54 @@ static inline void kfree(const void *piece)
 #define KERN_DEBUG ""
 #define KERN_CONT ""
 
-static inline int linux_no_text(char *to, size_t bytes, int printed)
-{
-	if (bytes)
-		*to = 0;
-	return printed;
-}
 static __attribute__((unused)) int linux_printed(const char *format, ...)
 {
 	(void)format;
 	return 0;
 }
-#define snprintf(to, bytes, ...) linux_no_text(to, bytes, 0 ? linux_printed(__VA_ARGS__) : 0)
-#define scnprintf(to, bytes, ...) snprintf(to, bytes, __VA_ARGS__)
-#define sprintf(to, ...) snprintf(to, 1, __VA_ARGS__)
-#define printk(...) (0 ? linux_printed(__VA_ARGS__) : 0)
-#define no_printk(...) printk(__VA_ARGS__)
-#define printk_once(...) printk(__VA_ARGS__)
-#define printk_ratelimited(...) printk(__VA_ARGS__)
-#define trace_printk(...) printk(__VA_ARGS__)
-#define pr_emerg(...) printk(__VA_ARGS__)
-#define pr_alert(...) printk(__VA_ARGS__)
-#define pr_crit(...) printk(__VA_ARGS__)
-#define pr_err(...) printk(__VA_ARGS__)
-#define pr_warn(...) printk(__VA_ARGS__)
-#define pr_warning(...) printk(__VA_ARGS__)
-#define pr_notice(...) printk(__VA_ARGS__)
-#define pr_info(...) printk(__VA_ARGS__)
-#define pr_debug(...) printk(__VA_ARGS__)
-#define pr_devel(...) printk(__VA_ARGS__)
+/* Arguments are checked and nothing is printed, as without DEBUG. */
+#define no_printk(...) (0 ? linux_printed(__VA_ARGS__) : 0)
+#define trace_printk(...) no_printk(__VA_ARGS__)
+#define pr_debug(...) no_printk(__VA_ARGS__)
+#define pr_devel(...) no_printk(__VA_ARGS__)
+#define pr_debug_ratelimited(...) no_printk(__VA_ARGS__)
+#define net_dbg_ratelimited(...) no_printk(__VA_ARGS__)
+
+/* linux/sprintf.h */
+#define snprintf(to, bytes, format, ...)                                                           \
+	linux_format(to, bytes, format, LINUX_WORDS(format, ##__VA_ARGS__))
+#define scnprintf(to, bytes, ...)                                                                  \
+	((int)min_t(size_t, (size_t)snprintf(to, bytes, __VA_ARGS__), (bytes)-1))
+#define sprintf(to, ...) snprintf(to, LINUX_LINE_BYTES, __VA_ARGS__)
+
+#ifndef pr_fmt
+#define pr_fmt(format) format
+#endif
+#define printk(...) LINUX_SAY(LINUX_ALWAYS, __VA_ARGS__)
+#define printk_once(...) LINUX_SAY(LINUX_ONCE, __VA_ARGS__)
+#define printk_ratelimited(...) LINUX_SAY(LINUX_RATED, __VA_ARGS__)
+#define pr_emerg(format, ...) printk(pr_fmt(format), ##__VA_ARGS__)
+#define pr_alert(format, ...) printk(pr_fmt(format), ##__VA_ARGS__)
+#define pr_crit(format, ...) printk(pr_fmt(format), ##__VA_ARGS__)
+#define pr_err(format, ...) printk(pr_fmt(format), ##__VA_ARGS__)
+#define pr_warn(format, ...) printk(pr_fmt(format), ##__VA_ARGS__)
+#define pr_warning(format, ...) printk(pr_fmt(format), ##__VA_ARGS__)
+#define pr_notice(format, ...) printk(pr_fmt(format), ##__VA_ARGS__)
+#define pr_info(format, ...) printk(pr_fmt(format), ##__VA_ARGS__)
 #define pr_cont(...) printk(__VA_ARGS__)
-#define pr_err_once(...) printk(__VA_ARGS__)
-#define pr_warn_once(...) printk(__VA_ARGS__)
-#define pr_info_once(...) printk(__VA_ARGS__)
-#define pr_err_ratelimited(...) printk(__VA_ARGS__)
-#define pr_warn_ratelimited(...) printk(__VA_ARGS__)
-#define pr_info_ratelimited(...) printk(__VA_ARGS__)
-#define pr_debug_ratelimited(...) printk(__VA_ARGS__)
-#define net_err_ratelimited(...) printk(__VA_ARGS__)
-#define net_warn_ratelimited(...) printk(__VA_ARGS__)
-#define net_info_ratelimited(...) printk(__VA_ARGS__)
-#define net_dbg_ratelimited(...) printk(__VA_ARGS__)
-#define net_ratelimit() 0
-#define printk_ratelimit() 0
+#define pr_err_once(format, ...) printk_once(pr_fmt(format), ##__VA_ARGS__)
+#define pr_warn_once(format, ...) printk_once(pr_fmt(format), ##__VA_ARGS__)
+#define pr_notice_once(format, ...) printk_once(pr_fmt(format), ##__VA_ARGS__)
+#define pr_info_once(format, ...) printk_once(pr_fmt(format), ##__VA_ARGS__)
+#define pr_err_ratelimited(format, ...) printk_ratelimited(pr_fmt(format), ##__VA_ARGS__)
+#define pr_warn_ratelimited(format, ...) printk_ratelimited(pr_fmt(format), ##__VA_ARGS__)
+#define pr_notice_ratelimited(format, ...) printk_ratelimited(pr_fmt(format), ##__VA_ARGS__)
+#define pr_info_ratelimited(format, ...) printk_ratelimited(pr_fmt(format), ##__VA_ARGS__)
+#define net_err_ratelimited(format, ...) pr_err_ratelimited(format, ##__VA_ARGS__)
+#define net_warn_ratelimited(format, ...) pr_warn_ratelimited(format, ##__VA_ARGS__)
+#define net_info_ratelimited(format, ...) pr_info_ratelimited(format, ##__VA_ARGS__)
+#define net_ratelimit() 1
+#define printk_ratelimit() 1
 #define dump_stack() ((void)0)
 #define might_sleep() ((void)0)
 

@@ -101,6 +101,7 @@ CC_INLINE struct linux_before linux_enter(struct linux_socket *s, const struct c
 	tp->snd_ssthresh = ctl->ssthresh;
 	tp->snd_cwnd_cnt = ctl->cwnd_cnt;
 	icsk->icsk_ca_state = conn->ca_state;
+	sk->linux_mss = conn->mss_bytes;
 	sk->sk_pacing_rate = ctl->pacing_rate_Bps;
 	sk->sk_max_pacing_rate = conn->pacing_rate_cap_Bps;
 	sk->sk_gso_max_segs = conn->gso_max_segs;
@@ -344,6 +345,9 @@ CC_INLINE void linux_on_event(struct linux_socket *s, const struct cc_conn *conn
 		ctl->cwnd = cwnd;
 }
 
+/* For the variables of the importing file: what inet_csk_ca() points to. */
+#define LINUX_PRIVATE(s) ((const void *)(s)->socket.tp.inet_conn.sk.linux_private)
+
 /* What `ss -i` would show. */
 CC_INLINE void linux_info(const struct linux_socket *s, struct cc_info *info)
 {
@@ -352,6 +356,8 @@ CC_INLINE void linux_info(const struct linux_socket *s, struct cc_info *info)
 	struct sock *sk = (struct sock *)(unsigned long)&s->tp;
 	int kind = 0;
 
+	/* Of a state that a kernel has sent, this and what inet_csk_ca() points to are known. */
+	tcp_sk(sk)->mss_cache = (u32)sk->linux_mss;
 	_Static_assert(_Generic(&LINUX_GET_INFO, linux_info_of_4_2 * : 1), "get_info()");
 	LINUX_GET_INFO(sk, ~0u, &kind, &shown);
 	if (kind == INET_DIAG_VEGASINFO) {

@@ -128,7 +128,16 @@ static const struct net linux_net = {
 struct in6_addr {
 	u8 s6_addr[16];
 };
+/* What inet_csk_ca() points to: 13 words since 5.17. Google's tree of BBRv3 has 18, and a file for
+ * it says so. */
+#ifndef LINUX_PRIVATE_WORDS
+#define LINUX_PRIVATE_WORDS 13
+#endif
+#define ICSK_CA_PRIV_SIZE (LINUX_PRIVATE_WORDS * sizeof(u64))
 struct sock {
+	/* First, where fullpipe's module has them too (module/linux/linux_tcp.h). */
+	u64 linux_private[LINUX_PRIVATE_WORDS];
+	u64 linux_mss;                /* get_info() computes with it */
 	unsigned long sk_pacing_rate; /* bytes/s */
 	unsigned long sk_max_pacing_rate;
 	u32 sk_pacing_status; /* enum sk_pacing */
@@ -274,20 +283,17 @@ struct tcp_congestion_ops {
 /* linux/tcp.h, net/inet_connection_sock.h. Every field is filled by linux_host.h or belongs to the
  * file; a field that a host of the contract cannot know is left out, and a file that needs it does
  * not compile. */
-/* 13 words since 5.17. Google's tree of BBRv3 has 18, and a file for it says so. */
-#ifndef LINUX_PRIVATE_WORDS
-#define LINUX_PRIVATE_WORDS 13
-#endif
-#define ICSK_CA_PRIV_SIZE (LINUX_PRIVATE_WORDS * sizeof(u64))
 struct inet_connection_sock {
-	struct sock sk; /* first, so that pointers convert */
+	union { /* first, so that pointers convert */
+		struct sock sk;
+		u64 icsk_ca_priv[LINUX_PRIVATE_WORDS];
+	};
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	u8 icsk_ca_state;
 	u8 icsk_ca_initialized;
 	struct {
 		u8 pending; /* what the receiving end, which is the host's, would send */
 	} icsk_ack;
-	u64 icsk_ca_priv[ICSK_CA_PRIV_SIZE / sizeof(u64)];
 };
 struct tcp_options_received {
 	u32 rcv_tsval, rcv_tsecr;
@@ -322,7 +328,7 @@ struct tcp_sock {
 #define inet_csk(socket) ((struct inet_connection_sock *)(socket))
 static inline void *inet_csk_ca(const struct sock *sk)
 {
-	return (void *)inet_csk(sk)->icsk_ca_priv;
+	return (void *)(unsigned long)sk->linux_private;
 }
 #define sock_net(sk) ((void)(sk), &init_net)
 #define read_pnet(net) (&init_net)

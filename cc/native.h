@@ -10,7 +10,8 @@
 
 struct cc_param_info {
 	const char *name, *unit, *zero, *source, *meaning;
-	u32 dflt, min, max, scale;
+	u32 dflt, min, max, scale, origin;
+	u32 unused_;
 };
 
 struct cc_state_info {

@@ -46,7 +46,7 @@ struct cc_start_params {
 };
 
 /* Those of an algorithm whose NAME_PARAMS has the rows. */
-#define CC_START_PARAM_OF(name, dflt, min, max, scale, unit, zero, source, meaning) (p)->name,
+#define CC_START_PARAM_OF(name, dflt, min, max, scale, unit, zero, source, meaning, ...) (p)->name,
 #define CC_START_PARAMS_OF(p) (&(const struct cc_start_params){CC_START_PARAMS(CC_START_PARAM_OF)})
 
 /* For an algorithm's NAME_FLAGS_IF that needs RTT samples for its start alone. */

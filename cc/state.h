@@ -42,7 +42,7 @@ CC_INLINE s64 cc_unless(u64 value, u64 none) { return value == none ? CC_NONE : 
 
 /* What a file may fill instead of a list, with NAME_info(const struct NAME *, const struct
  * NAME_params *, struct cc_info *): what `fullpipe cc import` writes does, and classes of Python.
- * What is not set is 0 or CC_INFINITE. */
+ * What is not set is 0 or CC_INFINITE. A list NAME_MORE_STATE(S) adds variables to these. */
 struct cc_info {
 	u64 bw_Bps; /* the bandwidth from which the model paces */
 	u64 max_bw_Bps;

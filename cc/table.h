@@ -13,8 +13,8 @@
 #include "params.h"
 #include "state.h"
 
-#define CC_PARAM_INFO(name, dflt, min, max, scale, unit, zero, source, meaning)                    \
-	{#name, unit, zero, source, meaning, dflt, min, max, scale},
+#define CC_PARAM_INFO(name, dflt, min, max, scale, unit, zero, source, meaning, ...)               \
+	{#name, unit, zero, source, meaning, dflt, min, max, scale, __VA_ARGS__ + 0, 0},
 
 #define CC_STATE_INFO(name, unit, scale, value, meaning) {#name, unit, meaning, scale, 0},
 #define CC_STATE_READ(name, unit, scale, value, meaning) *values++ = (s64)(value);
@@ -30,17 +30,33 @@
 		name##_STATE(CC_STATE_READ)                                                        \
 	}
 #define CC_VARIABLES_0(name)                                                                       \
-	static const struct cc_state_info name##_variables[] = {CC_INFO_STATE(CC_STATE_INFO)};     \
+	static const struct cc_state_info name##_variables[] = {                                   \
+	    CC_INFO_STATE(CC_STATE_INFO) CC_MORE_STATE(name, CC_STATE_INFO)};                      \
 	CC_INLINE void name##_read_values(const struct name *state, const struct name##_params *p, \
 					  s64 *values)                                             \
 	{                                                                                          \
 		struct cc_info info = {.inflight_longterm = CC_INFINITE,                           \
 				       .inflight_shortterm = CC_INFINITE};                         \
-		const struct cc_info *s = &info;                                                   \
                                                                                                    \
 		name##_info(state, p, &info);                                                      \
-		CC_INFO_STATE(CC_STATE_READ)                                                       \
+		{                                                                                  \
+			const struct cc_info *s = &info;                                           \
+                                                                                                   \
+			CC_INFO_STATE(CC_STATE_READ)                                               \
+		}                                                                                  \
+		{                                                                                  \
+			const struct name *s = state;                                              \
+                                                                                                   \
+			(void)s;                                                                   \
+			CC_MORE_STATE(name, CC_STATE_READ)                                         \
+		}                                                                                  \
 	}
+
+/* NAME_MORE_STATE(S), beside NAME_info. */
+#define CC_MORE_STATE_1(name, S) name##_MORE_STATE(S)
+#define CC_MORE_STATE_0(name, S)
+#define CC_MORE_STATE(name, S)                                                                     \
+	CC_JOIN_VALUE(CC_MORE_STATE_, CC_HAS_LIST(name##_MORE_STATE))(name, S)
 
 #define CC_VARIABLES(name) CC_JOIN_VALUE(CC_VARIABLES_, CC_HAS_LIST(name##_STATE))(name)
 
@@ -65,8 +81,7 @@
 		       "CC_WANTS_RING needs CC_OWNS_CWND");                                        \
 	_Static_assert(!((name##_FLAGS) & CC_HOST_RECOVERS) || ((name##_FLAGS) & CC_OWNS_CWND),    \
 		       "CC_HOST_RECOVERS needs CC_OWNS_CWND");                                     \
-	static const struct cc_param_info name##_param_info[] = {                                  \
-	    name##_PARAMS(CC_PARAM_INFO){0, 0, 0, 0, 0, 0, 0, 0, 0}};                              \
+	static const struct cc_param_info name##_param_info[] = {name##_PARAMS(CC_PARAM_INFO){0}}; \
 	static void name##_init_(void *s, const void *p, struct cc_kept *kept,                     \
 				 const struct cc_conn *conn, struct cc_ctl *ctl)                   \
 	{                                                                                          \

@@ -66,12 +66,12 @@ static LIST_HEAD(fp_variants);
 static DEFINE_MUTEX(fp_variants_lock);
 
 /* A decimal in the parameter's unit, rounded to what is stored. */
-static int fp_param_parse(const char *text, u32 scale, u64 *stored)
+static int fp_param_parse(const char *text, const struct fp_param *about, s64 *stored)
 {
 	u64 number = 0, divisor = 1;
-	bool is_fraction = false, has_digits = false;
+	bool is_fraction = false, has_digits = false, is_negative = *text == '-';
 
-	for (; *text && *text != '\n'; text++) {
+	for (text += is_negative; *text && *text != '\n'; text++) {
 		if (*text == '.' && !is_fraction) {
 			is_fraction = true;
 			continue;
@@ -84,16 +84,19 @@ static int fp_param_parse(const char *text, u32 scale, u64 *stored)
 		number = 10 * number + (*text - '0');
 		divisor *= is_fraction ? 10 : 1;
 	}
-	*stored = (number * scale + divisor / 2) / divisor;
+	number = (number * about->scale + divisor / 2) / divisor;
+	*stored = about->origin + (is_negative ? -(s64)number : (s64)number);
 	return has_digits ? 0 : -EINVAL;
 }
 
 /* Millionths, as a decimal. */
-static int fp_param_print(char *text, size_t size, u32 stored, u32 scale)
+static int fp_param_print(char *text, size_t size, u32 stored, const struct fp_param *about)
 {
-	u64 millionths = ((u64)stored * 1000000 + scale / 2) / scale;
-	int length =
-	    scnprintf(text, size, "%llu.%06llu", millionths / 1000000, millionths % 1000000);
+	bool is_negative = stored < about->origin;
+	u32 distance = is_negative ? about->origin - stored : stored - about->origin;
+	u64 millionths = ((u64)distance * 1000000 + about->scale / 2) / about->scale;
+	int length = scnprintf(text, size, "%s%llu.%06llu", is_negative ? "-" : "",
+			       millionths / 1000000, millionths % 1000000);
 
 	while (text[length - 1] == '0')
 		length--;
@@ -108,15 +111,14 @@ static int fp_param_set(const char *text, const struct kernel_param *param)
 	const struct fp_place *place = param->arg;
 	const struct fp_param *about = place->about;
 	char least[24], most[24];
-	u64 stored;
+	s64 stored;
 
-	if (!fp_param_parse(text, about->scale, &stored) && stored >= about->min &&
-	    stored <= about->max) {
+	if (!fp_param_parse(text, about, &stored) && stored >= about->min && stored <= about->max) {
 		*place->value = stored;
 		return 0;
 	}
-	fp_param_print(least, sizeof(least), about->min, about->scale);
-	fp_param_print(most, sizeof(most), about->max, about->scale);
+	fp_param_print(least, sizeof(least), about->min, about);
+	fp_param_print(most, sizeof(most), about->max, about);
 	pr_err("%s: %s=%s: must be %s to %s\n", FP_DEVICE, param->name, text, least, most);
 	return -ERANGE;
 }
@@ -124,7 +126,7 @@ static int fp_param_set(const char *text, const struct kernel_param *param)
 static int fp_param_get(char *text, const struct kernel_param *param)
 {
 	const struct fp_place *place = param->arg;
-	int length = fp_param_print(text, PAGE_SIZE - 1, *place->value, place->about->scale);
+	int length = fp_param_print(text, PAGE_SIZE - 1, *place->value, place->about);
 
 	text[length] = '\n';
 	text[length + 1] = 0;

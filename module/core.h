@@ -10,6 +10,7 @@
 struct fp_param {
 	const char *name;
 	u32 min, max, scale;
+	u32 origin; /* what 0 is stored as */
 };
 
 /* An algorithm of the package. */

@@ -138,8 +138,8 @@ static void fp_op_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 #endif
 
 #ifdef LINUX_FILE
-/* Its state has another layout than the front end's (cc/linux_host.h). */
-#define FP_STATE_BYTES 0
+/* Of its state the front end's (cc/linux_host.h) has only the begin. */
+#define FP_STATE_BYTES offsetof(struct linux_socket, call)
 
 static size_t fp_op_get_info(struct sock *sk, u32 wanted, int *attribute, union tcp_cc_info *info)
 {
@@ -230,7 +230,8 @@ static const struct tcp_congestion_ops fp_ops = {
 
 static u32 fp_flags_of(const u32 *params) { return FP_CC(_flags_of)((const void *)params); }
 
-#define FP_PARAM(name, dflt, min, max, scale, unit, zero, source, meaning) {#name, min, max, scale},
+#define FP_PARAM(name, dflt, min, max, scale, unit, zero, source, meaning, ...)                    \
+	{#name, min, max, scale, __VA_ARGS__ + 0},
 
 static const struct fp_param fp_params[] = {FP_CC(_PARAMS)(FP_PARAM){}};
 

@@ -6,7 +6,7 @@
 static struct FP_CC(_params) FP_PASTE(fp_values_, FP_SET) = {FP_VALUES};
 
 #define FP_SET_NAME(name) FP_PASTE(FP_PASTE(FP_SET, _), name)
-#define FP_SET_PARAM(name, dflt, min, max, scale, unit, zero, source, meaning)                     \
+#define FP_SET_PARAM(name, dflt, min, max, scale, unit, zero, source, meaning, ...)                \
 	static const struct fp_place FP_PASTE(fp_place_, FP_SET_NAME(name)) = {                    \
 	    &fp_params[FP_PASTE(fp_param_, name)], &FP_PASTE(fp_values_, FP_SET).name};            \
 	FP_MODULE_PARAM(FP_SET_NAME(name), FP_PASTE(fp_place_, FP_SET_NAME(name)),                 \

@@ -91,19 +91,22 @@
 #define register_net_sysctl(...) ((struct ctl_table_header *)1)
 #define unregister_net_sysctl_table(header) ((void)(header))
 
-/* Its start would print at every call. */
+/* Its start runs before every call, and would print each time. Nothing else may run on this
+ * processor meanwhile. */
+static DEFINE_PER_CPU(bool, linux_is_starting);
+
+static __maybe_unused void linux_begin_start(void)
+{
+	local_bh_disable();
+	this_cpu_write(linux_is_starting, true);
+}
+static __maybe_unused void linux_end_start(void)
+{
+	this_cpu_write(linux_is_starting, false);
+	local_bh_enable();
+}
 #undef printk
-#undef pr_err
-#undef pr_warn
-#undef pr_notice
-#undef pr_info
-#undef pr_debug
-#define printk(...) no_printk(__VA_ARGS__)
-#define pr_err(...) no_printk(__VA_ARGS__)
-#define pr_warn(...) no_printk(__VA_ARGS__)
-#define pr_notice(...) no_printk(__VA_ARGS__)
-#define pr_info(...) no_printk(__VA_ARGS__)
-#define pr_debug(...) no_printk(__VA_ARGS__)
+#define printk(format, ...) (this_cpu_read(linux_is_starting) ? 0 : _printk(format, ##__VA_ARGS__))
 
 /* The connection's stream of cc/linux_base.h, so that a replay draws the same numbers. A call holds
  * its processor (linux_host.h), so each has one connection at a time. */

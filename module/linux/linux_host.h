@@ -31,6 +31,7 @@ CC_INLINE void linux_leave(struct linux_socket *s, struct cc_ctl *ctl)
 	if (linux_registered->sndbuf_expand)
 		ctl->sndbuf_factor = linux_registered->sndbuf_expand(sk);
 	local_bh_enable();
+	s->mss = tp->mss_cache;
 	ctl->cwnd = tp->snd_cwnd;
 	ctl->ssthresh = tp->snd_ssthresh;
 	ctl->cwnd_cnt = tp->snd_cwnd_cnt;

@@ -10,8 +10,10 @@
 
 #include "linux_base.h"
 
-/* As much as cc/linux_tcp.h gives. */
-#define LINUX_STATE_WORDS 32
+/* As in cc/linux_tcp.h. */
+#ifndef LINUX_PRIVATE_WORDS
+#define LINUX_PRIVATE_WORDS 13
+#endif
 
 struct linux_call {
 	struct sock *sk;
@@ -22,14 +24,17 @@ struct linux_call {
 
 /* Of a connection, where struct fp_socket begins. */
 struct linux_socket {
-	u64 words[LINUX_STATE_WORDS]; /* the file's own: first */
+	/* What user space reads, as struct sock of cc/linux_tcp.h begins: the file's own, then the
+	 * MSS. */
+	u64 words[LINUX_PRIVATE_WORDS];
+	u64 mss;
 	struct linux_call call;
 	u64 random;
 	bool wants_cwr;
 };
 
 /* What get_info() reads of a connection that has just ended. */
-static const u64 linux_nothing[LINUX_STATE_WORDS];
+static const u64 linux_nothing[LINUX_PRIVATE_WORDS];
 
 static __maybe_unused void *linux_state(const struct sock *sk)
 {
@@ -39,7 +44,7 @@ static __maybe_unused void *linux_state(const struct sock *sk)
 }
 #define inet_csk_ca(sk) linux_state(sk)
 #undef ICSK_CA_PRIV_SIZE
-#define ICSK_CA_PRIV_SIZE (LINUX_STATE_WORDS * sizeof(u64))
+#define ICSK_CA_PRIV_SIZE (LINUX_PRIVATE_WORDS * sizeof(u64))
 
 static __maybe_unused void linux_want_cwr(struct sock *sk)
 {

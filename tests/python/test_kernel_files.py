@@ -290,7 +290,7 @@ def test_show_has_integers_in_full_and_no_variable_that_the_module_never_sets(
     path = imported(plain(tmp_path))
     shown = CliRunner().invoke(app, ["cc", "show", str(path)]).output
     assert "keep = 512 (the module's own unit)" in shown
-    assert "range 0 to 2147483647;" in shown
+    assert "range -2147483648 to 2147483647;" in shown
     assert "inflight_longterm" not in shown
     assert "recorded (cc_samples): nothing of its own" in shown
     # Lines that go on are indented.

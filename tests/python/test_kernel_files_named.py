@@ -11,6 +11,7 @@ from external_files import run
 from fullpipe.authoring.kernel_import import import_kernel_file
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import userfiles
+from fullpipe.congestion.registry import cc_set
 from fullpipe.scorecard.git_files import check_out, commit_of
 from kernel_files import PLAIN, write
 
@@ -113,6 +114,46 @@ def test_a_value_beyond_32_bits_stays_what_the_file_says(tmp_path: Path) -> None
     assert userfiles.describe(userfiles.read(path))["params"] == []
 
 
+def test_a_parameter_below_zero_is_a_constant(tmp_path: Path) -> None:
+    text = changed(
+        ("static int keep __read_mostly = HALF;", "static int keep __read_mostly = -870;"),
+        ("(u64)tcp_snd_cwnd(tp) * keep >> shift", "(u64)tcp_snd_cwnd(tp) * -keep >> shift"),
+    )
+    path = write(tmp_path, "plain", text)
+    assert run(str(path))["flows"] == run("reno", cc={"reno": {"beta": 870 / 1024}})["flows"]
+    half = run(f"{path}[keep=-512]")["flows"]
+    assert {key: one for key, one in half.items() if key != "cc"} == {
+        key: one for key, one in run("reno")["flows"].items() if key != "cc"
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "in_c", "first", "least", "most"),
+    [
+        ("int", "int", "-(1)", -(2**31), 2**31 - 1),
+        ("short", "short", "-0x10", -(2**15), 2**15 - 1),
+        ("long", "long", "-5", -(2**31), 2**31 - 1),
+        ("long", "long", "3000000000", 0, 2**32 - 1),
+        ("ushort", "unsigned short", "-1", 0, 2**16 - 1),
+        ("uint", "unsigned int", "-1", 0, 2**32 - 1),
+        ("byte", "unsigned char", "7", 0, 2**8 - 1),
+    ],
+)
+def test_a_constant_has_the_values_of_its_parameters_type(
+    kind: str, in_c: str, first: str, least: int, most: int, tmp_path: Path
+) -> None:
+    text = changed(
+        ("static int keep __read_mostly = HALF;", f"static {in_c} keep __read_mostly = {first};"),
+        ("module_param(keep, int, 0644);", f"module_param(keep, {kind}, 0644);"),
+        ('pr_info("plain: keeps %d\\n", keep);', ""),
+    )
+    (param,) = cc_set(str(write(tmp_path, "plain", text))).params
+    stored = [param.value(one) for one in (param.default, param.min, param.max)]
+    unsigned = most + 1 if least == 0 and first.startswith("-") else 0
+    assert stored == [eval(first) + unsigned, least, most]
+    assert [param.shortest(param.stored(one)) for one in (least, most)] == [f"{least}", f"{most}"]
+
+
 @pytest.mark.parametrize(("words", "fits"), [(13, True), (14, False)])
 def test_state_larger_than_a_kernel_gives_is_refused(
     words: int, fits: bool, tmp_path: Path
@@ -195,3 +236,32 @@ def test_a_program_for_ebpf_is_refused_with_where_it_runs(tmp_path: Path) -> Non
     )
     with pytest.raises(UserError, match=r"is an eBPF program .* --engine live runs it as"):
         userfiles.read(path)
+
+
+def test_a_fraction_that_the_compiler_makes_an_integer_of_is_allowed(tmp_path: Path) -> None:
+    written = changed(("#define HALF (1024 / 2)", "#define HALF ((u32)(0.8496 * 1024))"),
+                      ("BUILD_BUG_ON(HALF != 512);", ""), ("ilog2(2 * HALF)", "10"))  # fmt: skip
+    path = write(tmp_path, "plain", written)
+    assert run(str(path))["flows"] == run("reno", cc={"reno": {"beta": 869 / 1024}})["flows"]
+
+
+@pytest.mark.parametrize("words", ["keep * 0.5", "(float)keep", "(int)(double)keep"])
+def test_what_a_processor_would_compute_as_a_fraction_is_refused(
+    words: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, "plain", changed(("keep >> shift)", f"(u32)({words}) >> shift)")))
+    with pytest.raises(UserError, match=r"tcp_plain\.c:17: .*"):
+        userfiles.describe(userfiles.read(path))
+
+
+def test_each_of_ten_edits_is_compiled_once_and_gives_its_own_answer(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path_factory.mktemp("compiled")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    path = write(tmp_path, "plain", PLAIN)
+    for edit, keep in enumerate((870, 256, 768, 512, 600, 700, 128, 900, 640, 333), 1):
+        path.write_text(changed(("__read_mostly = HALF;", f"__read_mostly = {keep};")))
+        wanted = run("reno", cc={"reno": {"beta": keep / 1024}})["flows"]
+        assert [run(str(path))["flows"] for _ in range(2)] == [wanted, wanted]
+        assert len(list(cache.rglob("native-*.so"))) == edit

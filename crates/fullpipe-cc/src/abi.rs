@@ -208,6 +208,8 @@ structures! {
         pub(crate) min: u32,
         pub(crate) max: u32,
         pub(crate) scale: u32,
+        pub(crate) origin: u32,
+        pub(crate) unused_: u32,
     }
 
     pub(crate) struct StateInfo: cc_state_info {

@@ -10,6 +10,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use crate::abi;
 use crate::layout;
+use crate::log;
 use crate::registry::{self, Algorithm};
 
 /// Why a shared object cannot be used.
@@ -38,6 +39,10 @@ pub fn load(path: &Path, name: &str) -> Result<Loaded, LoadError> {
     // SAFETY: cc/external.c defines a row of the table by that name, whose layout is this crate's.
     let raw = unsafe { library.get::<*const abi::Algorithm>(b"cc_external") };
     let raw: *const abi::Algorithm = *raw.map_err(|error| failed(&error))?;
+    // SAFETY: a pointer to a function (cc/linux_print.h), which no thread calls yet.
+    if let Ok(listener) = unsafe { library.get::<*mut Option<log::Hook>>(b"linux_log") } {
+        unsafe { **listener = Some(log::receive) };
+    }
     std::mem::forget(library); // its code may be called as long as the program lives
                                // SAFETY: a constant of the library, which stays loaded.
     let raw = unsafe { &*raw };

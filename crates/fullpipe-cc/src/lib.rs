@@ -12,6 +12,8 @@ mod dynamic;
 pub mod external;
 pub mod flags;
 mod layout;
+#[cfg(feature = "external")]
+pub mod log;
 mod native;
 mod registry;
 pub mod replay;

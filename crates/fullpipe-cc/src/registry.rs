@@ -31,6 +31,8 @@ pub struct Param {
     pub max: u32,
     /// What 1.0 of the unit is stored as.
     pub scale: u32,
+    /// What 0 is stored as; above 0 where values may be below it.
+    pub origin: u32,
 }
 
 /// One of an algorithm's own variables (cc/state.h).
@@ -312,6 +314,7 @@ pub(crate) fn read_algorithm(raw: &'static abi::Algorithm, name: Option<String>)
                 min: param.min,
                 max: param.max,
                 scale: param.scale,
+                origin: param.origin,
             })
             .collect(),
         variables: variables.iter().map(read_variable).collect(),

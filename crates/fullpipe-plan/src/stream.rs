@@ -62,7 +62,7 @@ pub enum Frame {
         t_us: u64,
         /// Position in the plan.
         flow_id: u64,
-        /// The state's bytes, in C's layout.
+        /// The state's bytes, in C's layout; of a kernel's file the first of them.
         state: Vec<u8>,
     },
     /// A row of `page_loads`.
@@ -220,8 +220,8 @@ impl Received {
                 let Some(reader) = readers.get_mut(&flow_id) else {
                     return;
                 };
-                let place = reader.state_mut();
-                if place.len() == state.len() {
+                // Of a kernel's file only the begin is sent (module/linux/linux_tcp.h).
+                if let Some(place) = reader.state_mut().get_mut(..state.len()) {
                     place.copy_from_slice(&state);
                     self.tables.cc_samples.push(t_us, flow_id, reader);
                 }

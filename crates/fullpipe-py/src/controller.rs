@@ -352,6 +352,7 @@ fn param(row: &Bound<'_, PyDict>) -> PyResult<Param> {
         min: number("min")?,
         max: number("max")?,
         scale: number("scale")?,
+        origin: number("origin")?,
     })
 }
 

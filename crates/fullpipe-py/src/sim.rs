@@ -6,6 +6,7 @@ use std::io::{BufWriter, Write};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
+use fullpipe_cc::log;
 use fullpipe_plan::{Table, Tables};
 use fullpipe_sim::transport::{Loaded, Transport, CAPSULE};
 use fullpipe_sim::{read_plan, run as run_plan, Inputs, Outcome, PcapWriter, Plan, Traces};
@@ -37,7 +38,7 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
-/// `health`, `interrupted`. `progress(simulated_ns)` may return False to stop early. `traces` holds the
+/// `health`, `interrupted`, `log` (what files of a kernel printed). `progress(simulated_ns)` may return False to stop early. `traces` holds the
 /// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes rows
 /// while they come, as a dict of one table; what it did not get is in the tables. `transports` are the
 /// capsules of modules with other transports than TCP (`fullpipe_quic.transport`). `pcap` and `cc_trace` are
@@ -61,6 +62,7 @@ fn run<'py>(
     let plan = read(plan_json)?;
     let files = Files { pcap, cc_trace };
     let transports = loaded(transports)?;
+    let _ = log::take(); // of a run that failed
     let outcome = simulated(py, &plan, progress, files, traces, rows, &transports)?;
     let result = tables::to_dict(py, outcome.tables)?;
     let health = PyDict::new(py);
@@ -78,6 +80,7 @@ fn run<'py>(
     }
     result.set_item("health", health)?;
     result.set_item("interrupted", outcome.interrupted)?;
+    result.set_item("log", log::take())?;
     Ok(result)
 }
 

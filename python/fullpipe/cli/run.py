@@ -53,10 +53,13 @@ from fullpipe.cli.progress import progress
 if TYPE_CHECKING:
     from fullpipe.engines.run import Run
     from fullpipe.plots.look import Look
+    from fullpipe.recording.recording import Recording
     from fullpipe.scenario.model import Scenario
 
 #: Of more runs than this the tables are only in the report; of more than that, the lines too.
 MAX_RUNS_OF_TABLES, MAX_RUNS_OF_LINES = 3, 10
+#: Lines of a kernel's log that are printed.
+MAX_LINES_OF_LOG = 10
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ def run(
     options = on.options(what.repeat)
     check_folder("--figures", output.figures)
     look = looks.look_of(output.figures)
-    made, text = _read(scenario, what)
+    made, text = read_scenario(scenario, what)
     runs = runs_of(made, text, seeds_of(made, what.repeat), on.engine, options, str(scenario))
     if on.debug_cc:
         from fullpipe.cli.debugging import how_gdb_runs_it, is_debugged
@@ -208,7 +211,7 @@ def default_folder(name: str) -> Path:
     return Path("recordings") / f"{_slug(name)}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _read(path: Path, what: What) -> tuple[Scenario, str]:
+def read_scenario(path: Path, what: What) -> tuple[Scenario, str]:
     """The scenario with its changes, and its TOML."""
     from fullpipe.scenario.model import load_with_toml
 
@@ -269,6 +272,7 @@ def record(
             console.print(brief(scenario), soft_wrap=True)
         for recording in recordings:
             warn(str(recording.path), recording.warnings)
+        _print_log(recordings[0])
         message(f"recording: {base}")
         if output.report:
             from fullpipe.report.page import write_report
@@ -311,6 +315,19 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
         console.print(comparison_table(rows, {label: "; ".join(problems)}))
         if note := equal_runs(rows):
             console.print(note, soft_wrap=True)
+
+
+def _print_log(recording: Recording) -> None:
+    """The first lines that a kernel, or a kernel's file, logged in a run."""
+    from fullpipe.recording.recording import KERNEL_LOG
+
+    facts = recording.metadata.get("facts")
+    text = facts.get(KERNEL_LOG) if isinstance(facts, dict) else None
+    lines = str(text).splitlines() if text else []
+    for line in lines[:MAX_LINES_OF_LOG]:
+        message(line)
+    if len(lines) > MAX_LINES_OF_LOG:
+        message(f"{KERNEL_LOG}: {len(lines)} lines, all in the report and the recording's facts")
 
 
 def _settlings(summaries: list[dict[str, Any]]) -> list[dict[str, Any]]:

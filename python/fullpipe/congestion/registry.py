@@ -43,7 +43,7 @@ class Param:
     min: int
     max: int
     scale: int
-    origin: int = 0
+    origin: int
 
     def value(self, stored: int) -> float:
         """A stored value in the unit."""
@@ -77,7 +77,7 @@ class Param:
         if self.choices:
             return self.choices[stored]
         value = self.value(stored)
-        texts = (f"{value:.{digits}g}" for digits in range(1, 10))
+        texts = (f"{value:.{digits}g}" for digits in range(1, 11))
         return next(
             (text for text in texts if "e+" not in text and self._is_stored_as(text, stored)),
             repr(value),

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from fullpipe import _native
 from fullpipe.base.errors import AlgorithmError, RunError, UserError
+from fullpipe.base.printable import printable
 from fullpipe.base.writing import atomic_file
 from fullpipe.congestion import stacks, userfiles
 from fullpipe.engines.base import Progress, RunResult
 from fullpipe.plan.plan import Plan
 from fullpipe.plan.senders import cc_choices
+from fullpipe.recording.recording import KERNEL_LOG
 from fullpipe.scenario import link_traces
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Options that name files to write.
 _FILES = ("pcap", "cc_trace")
+#: Characters of what files of a kernel print (crates/fullpipe-cc, log.rs).
+_MOST_LOG = 1 << 17
 
 
 class SimEngine:
@@ -83,7 +87,9 @@ class SimEngine:
             name = plan["flows"][flow]["name"]
             health["problems"].append(f"flow {name}: its connection failed: {why}")
         names = [name for _, name in stacks.used(cc_choices(plan))]
-        metadata = {"stacks": stacks.versions(names)} if names else {}
+        metadata: dict[str, Any] = {"stacks": stacks.versions(names)} if names else {}
+        if log := raw.get("log"):
+            metadata["facts"] = {KERNEL_LOG: printable(log, _MOST_LOG)}
         return RunResult(tables, metadata, health, interrupted=bool(raw.get("interrupted")))
 
 
@@ -136,6 +142,7 @@ def _contained(
             **tables,
             "health": userfiles.counts(value["health"]),
             "interrupted": bool(value["interrupted"]),
+            "log": str(value["log"]),
         }
     except (KeyError, ValueError, TypeError) as error:
         raise AlgorithmError(f"the tables of this run are forged: {error}") from None

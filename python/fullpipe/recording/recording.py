@@ -70,6 +70,9 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 #: Columns that recordings of earlier versions lack: they are read as null.
 _ADDED = {"queue_samples": {"filtered_packets"}}
 
+#: Of a recording's `facts`: what a kernel, or a kernel's file in the simulator, logged in the run.
+KERNEL_LOG = "kernel log"
+
 #: Columns of `queue_samples` that count from a run's start.
 QUEUE_COUNTERS = tuple(
     name for name in TABLES["queue_samples"].names

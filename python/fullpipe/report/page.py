@@ -168,6 +168,7 @@ def _repeat(group: Group) -> dict[str, Any]:
         "commands": provenance.commands(group),
         "constants": provenance.constants(group),
         "toml": group.runs[0].recording.scenario_toml,
+        "texts": provenance.texts(group),
     }
 
 

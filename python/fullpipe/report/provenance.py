@@ -83,6 +83,16 @@ def facts(group: Group) -> list[tuple[str, str]]:
     return found
 
 
+def texts(group: Group) -> list[tuple[str, str]]:
+    """(what, text) of the texts that the first run's engine recorded: what a kernel logged, and
+    its counters."""
+    found = group.runs[0].recording.metadata.get("facts")
+    if not isinstance(found, dict):
+        return []
+    return [(str(what), text) for what, text in found.items()
+            if isinstance(text, str) and "\n" in text]  # fmt: skip
+
+
 def constants(group: Group) -> list[dict[str, Any]]:
     """For each congestion control that ran: every constant, and which differ from its set.
 

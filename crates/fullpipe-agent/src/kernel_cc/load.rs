@@ -194,7 +194,7 @@ impl Loaded {
     }
 
     /// The algorithm's state of a socket of this process, in C's layout; `None` if another algorithm
-    /// controls it, or if it is a file of the kernel in the module. One system call. The kernel may be
+    /// controls it. One system call. The kernel may be
     /// writing it meanwhile: on several processors values can be of two consecutive calls.
     pub(crate) fn state(&mut self, socket: BorrowedFd<'_>) -> Result<Option<&[u8]>, String> {
         let key = socket.as_raw_fd().to_ne_bytes();

@@ -11,16 +11,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fullpipe.base.errors import UserError
+from fullpipe.congestion.userfiles.kernel_fields import Field, fields_of
 from fullpipe.congestion.userfiles.kernel_macros import expanded
 from fullpipe.congestion.userfiles.source import blanked, directives_of, read_text
 from fullpipe.congestion.userfiles.tokens import Token, closing, functions_of, tokens_of
 
-#: Types of module parameters (linux/moduleparam.h) whose values are numbers; their largest.
+#: Types of module parameters (linux/moduleparam.h) whose values are numbers: in C, the least and
+#: the largest value that a constant of 32 bits has of them.
 _NUMBERS = {
-    "bool": ("bool", 1), "byte": ("unsigned char", 2**8 - 1), "short": ("short", 2**15 - 1),
-    "ushort": ("unsigned short", 2**16 - 1), "int": ("int", 2**31 - 1),
-    "uint": ("unsigned int", 2**32 - 1), "hexint": ("unsigned int", 2**32 - 1),
-    "long": ("long", 2**32 - 1), "ulong": ("unsigned long", 2**32 - 1),
+    "bool": ("bool", 0, 1), "byte": ("unsigned char", 0, 2**8 - 1),
+    "short": ("short", -(2**15), 2**15 - 1), "ushort": ("unsigned short", 0, 2**16 - 1),
+    "int": ("int", -(2**31), 2**31 - 1), "uint": ("unsigned int", 0, 2**32 - 1),
+    "hexint": ("unsigned int", 0, 2**32 - 1), "long": ("long", -(2**31), 2**31 - 1),
+    "ulong": ("unsigned long", 0, 2**32 - 1),
 }  # fmt: skip
 _STARTS = {"module_init", "late_initcall", "subsys_initcall", "fs_initcall", "device_initcall"}
 _REGISTRY = "tcp_register_congestion_control"
@@ -28,19 +31,20 @@ _REGISTRY = "tcp_register_congestion_control"
 _STRUCT_OPS = re.compile(r'\bSEC\s*\(\s*"\.?struct_ops')
 _TEXT = re.compile(r'"((?:\\.|[^"\\])*)"')
 _LOCAL = re.compile(r'"([^"]+)"\s*$')
-_LITERAL = re.compile(r"((?:0[xX][0-9a-fA-F]+|[1-9][0-9]*|0))[uUlL]*")
+_LITERAL = re.compile(r"(-?) ?((?:0[xX][0-9a-fA-F]+|[1-9][0-9]*|0))[uUlL]*")
 _PRIVATE = re.compile(r"\bstruct (\w+) \*\s*\w+ = inet_csk_ca\(")
 _SYSTEM = re.compile(r"<([^>]+)>\s*$")
 
 
 class Parameter(NamedTuple):
     """A module parameter: its name for users, the variable, its type in C, its first value as the
-    file writes it, the largest value and what the file says of it."""
+    file writes it, the least and the largest value, and what the file says of it."""
 
     name: str
     variable: str
     kind: str
     value: str
+    least: int
     most: int
     meaning: str
 
@@ -63,6 +67,12 @@ class KernelFile:
         """The structures that inet_csk_ca() points to, by their names."""
         text = "\n".join(blanked(self.files[name]) for name in self.units)
         return sorted(set(_PRIVATE.findall(text)))
+
+    @property
+    def fields(self) -> tuple[str, list[Field]]:
+        """The structure that the named file's operations keep there, and its fields."""
+        found = _PRIVATE.search(blanked(self.files[self.path.name]))
+        return (found[1], fields_of(found[1], self.files)) if found else ("", [])
 
     @property
     def functions(self) -> list[str]:
@@ -292,7 +302,7 @@ def _starts(tokens: Sequence[Token]) -> list[str]:
 
 
 def _parameters(tokens: Sequence[Token]) -> Iterable[Parameter]:
-    """The module parameters that are numbers and not negative at first."""
+    """The module parameters that are numbers."""
     meanings = {}
     for _, arguments in _calls(tokens, ["MODULE_PARM_DESC"]):
         texts = [_TEXT.match(token.text) for one in arguments[1:] for token in one]
@@ -304,12 +314,15 @@ def _parameters(tokens: Sequence[Token]) -> Iterable[Parameter]:
             continue
         name, variable, kind = words[0], words[-3], words[-2]
         value = values.get(variable, "0")
-        if kind in _NUMBERS and not value.startswith("-"):
-            in_c, most = _NUMBERS[kind]
+        if kind in _NUMBERS:
+            in_c, least, most = _NUMBERS[kind]
             literal = _LITERAL.fullmatch(value)
-            if literal and int(literal[1], 0) > most:
+            number = 0 if literal is None else int(f"{literal[1]}{literal[2]}", 0)
+            if kind == "long" and number > most:
+                least, most = 0, 2**32 - 1
+            if kind in ("long", "ulong") and not least <= number <= most:
                 continue  # a constant has 32 bits; the variable keeps its value
-            yield Parameter(name, variable, in_c, value, most, meanings.get(name, name))
+            yield Parameter(name, variable, in_c, value, least, most, meanings.get(name, name))
 
 
 def _first_values(tokens: Sequence[Token]) -> dict[str, str]:

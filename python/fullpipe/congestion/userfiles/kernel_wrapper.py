@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.congestion.userfiles.kernel_fields import STRUCTURE
 from fullpipe.congestion.userfiles.kernel_files import KernelFile, Parameter, read_kernel_file
 from fullpipe.congestion.userfiles.source import (
     CONTRACT_VERSION,
@@ -19,15 +20,22 @@ from fullpipe.congestion.userfiles.source import (
     read_source,
 )
 from fullpipe.congestion.userfiles.tokens import functions_of, tokens_of
+from fullpipe.recording.recording import TABLES
 
 #: The file, with @WORDS for what the kernel's file says.
 _TEMPLATE = Path(__file__).with_name("kernel_file.h.in")
+#: Columns of tables that are something else: of recordings, and of calls (fullpipe-plan, calls.rs).
+_TAKEN = frozenset({
+    *TABLES["cc_samples"].names, "call", "cc", "connection", "cwnd", "cwnd_cnt", "enters_cwr",
+    "is_scalable", "pacing_rate_Bps", "sequence", "sndbuf_factor", "ssthresh", "timer_us",
+    "tso_most", "tso_segs",
+})  # fmt: skip
 _MACRO = re.compile(r"^#define (\w+)", re.M)
 _UNIT = re.compile(r'^#include "([^"]+\.c)"', re.M)
 #: Lines of a wrapper that say what the kernel's file says: constants and their starts, members.
 _FACTS = re.compile(
     r"^\tP\(.*|^\t\w+ = \(.*\)p->.*|^\t\(void\)\w+\(\);|^#define LINUX_\w+ .*"
-    r"|^\tlinux_registered = .*",
+    r"|^\tlinux_registered = .*|^\tlinux_begin_start\(\);",
     re.M,
 )
 
@@ -82,7 +90,7 @@ def wrapper(found: KernelFile, name: str) -> str:
         if re.fullmatch(r"\w+", found.members.get(member, ""))
     ]
     includes = [f'#include "{unit}"' for unit in found.units]
-    start = [f"\t{one.variable} = ({one.kind})p->{one.name};\n" for one in found.parameters]
+    start = [_set(one) for one in found.parameters]
     start += [f"\t(void){function}();\n" for function in found.starts]
     # A start registers all operations of its file.
     start.append(f"\tlinux_registered = &{found.variable};\n")
@@ -92,10 +100,26 @@ def wrapper(found: KernelFile, name: str) -> str:
         "PARAMETERS": "".join(f" \\\n\t{_parameter(one, found)}" for one in found.parameters),
         "FIRST": "".join(first), "OWNED": "".join(_owned(found)),
         "INCLUDES": "\n".join(includes), "TYPES": "".join(types), "START": "".join(start),
-        "CHECKS": "".join(_checks(found)),
+        "CHECKS": "".join(_checks(found)), "VARIABLES": _variables(found, own),
     }  # fmt: skip
     template = _TEMPLATE.read_text(encoding="utf-8")
     return re.sub(r"@([A-Z]+)", lambda match: words[match[1]], template)
+
+
+def _variables(found: KernelFile, own: str) -> str:
+    """The list of the fields behind inet_csk_ca(sk)."""
+    structure, fields = found.fields
+    if not fields:
+        return ""
+    rows = []
+    for one in fields:
+        name = f"{structure}_{one.name}" if one.name in _TAKEN else one.name
+        meaning = re.sub(r'[\\"]', "'", one.meaning)
+        rows.append(f' \\\n\tS({name}, "", 1, {one.value}, "{meaning}")')
+    return (
+        f"#define {STRUCTURE} ((const struct {structure} *)LINUX_PRIVATE(s))\n"
+        f"#define {own}_MORE_STATE(S){''.join(rows)}\n\n"
+    )
 
 
 def _checks(found: KernelFile) -> list[str]:
@@ -125,5 +149,15 @@ def _blanked_header(name: str) -> str:
 
 def _parameter(one: Parameter, found: KernelFile) -> str:
     meaning = re.sub(r'[\\"]', "'", one.meaning)
-    return (f'P({one.name}, (u32)({one.value}), 0, {one.most}u, 1, "(the module\'s own unit)", '
-            f'"as the module takes it", "{found.path.name}", "{meaning}")')  # fmt: skip
+    origin = f", {-one.least}u" if one.least else ""
+    first = f"(u32)({one.kind})({one.value})" + (f" + {-one.least}u" if one.least else "")
+    return (f'P({one.name}, {first}, 0, {one.most - one.least}u, 1, "(the module\'s own unit)", '
+            f'"as the module takes it", "{found.path.name}", "{meaning}"{origin})')  # fmt: skip
+
+
+def _set(one: Parameter) -> str:
+    """Gives a variable the value of its constant, which is stored as its distance from the
+    least."""
+    value = f"p->{one.name}"
+    value = f"(int)({value} - {-one.least}u)" if one.least else value
+    return f"\t{one.variable} = ({one.kind}){value};\n"

@@ -47,7 +47,7 @@ _SOURCE = "-DCC_SOURCE=<{}>"
 #: What a worker says of an algorithm and of each of its constants.
 _ALGORITHM = {"name": str, "title": str, "sources": str, "flags": int, "state_bytes": int}
 _CONSTANT = {"name": str, "unit": str, "zero": str, "source": str, "meaning": str, "default": int,
-             "min": int, "max": int, "scale": int}  # fmt: skip
+             "min": int, "max": int, "scale": int, "origin": int}  # fmt: skip
 _VARIABLE = {"name": str, "column": str, "unit": str, "meaning": str, "scale": float}
 
 
@@ -119,18 +119,11 @@ def _checked(source: Source, found: Any) -> dict[str, Any]:
 
     if (
         not holds(found, _ALGORITHM)
-        or not all(
-            holds(one, _CONSTANT) and one["scale"] > 0 and type(one.get("origin", 0)) is int
-            for one in found.get("params", [0])
-        )
+        or not all(holds(one, _CONSTANT) and one["scale"] > 0 for one in found.get("params", [0]))
         or not all(holds(one, _VARIABLE) for one in found.get("variables", [0]))
     ):
         raise UserError(f"{source.path}: its description is forged")
-    # Only classes have constants below 0.
-    params = [
-        {**{name: one[name] for name in _CONSTANT}, "origin": one.get("origin", 0)}
-        for one in found["params"]
-    ]
+    params = [{name: one[name] for name in _CONSTANT} for one in found["params"]]
     variables = [{name: one[name] for name in _VARIABLE} for one in found["variables"]]
     return {
         **{name: found[name] for name in _ALGORITHM}, "params": params, "variables": variables,
@@ -157,7 +150,9 @@ def warnings(source: Source) -> str:
 def defines(source: Source, title: str | None = None) -> tuple[str, ...]:
     """What cc/external.c is told of a source."""
     text = source.title if title is None else title
-    dialect = _KERNELS if source.is_kernels else ()
+    dialect: tuple[str, ...] = _KERNELS if source.is_kernels else ()
+    if source.is_kernels and platform.machine() in ("x86_64", "aarch64"):
+        dialect += (toolchain.INTEGERS_ONLY,)
     return (*dialect, f"-DCC_NAME={source.name}", _SOURCE.format(source.main),
             f'-DCC_TITLE="{_plain(text)}"')  # fmt: skip
 
@@ -212,7 +207,7 @@ def _identity() -> str:
     """A hash of what decides over an object besides the source: compiler, flags and rules."""
     here = Path(__file__).parent
     rules = [(here / name).read_bytes() for name in ("objects.py", "refusals.py", "tokens.py")]
-    return toolchain.identity(_COMMON, _CHECKED, _SOURCE, rules)
+    return toolchain.identity(_COMMON, _CHECKED, _KERNELS, _SOURCE, rules)
 
 
 def _plain(title: str) -> str:

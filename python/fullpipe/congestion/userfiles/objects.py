@@ -23,8 +23,8 @@ _SECTIONS = re.compile(
     r"|\.(text|rodata|data|bss|tdata|tbss)(\..*)?|\.(comment|symtab|symtab_shndx|strtab|shstrtab"
     r"|eh_frame|group|llvm_addrsig)|\.(note|debug)[._].*|\.rela?\..*"
 )
-#: The symbols that a native object offers (external.c).
-_OFFERED = ("cc_external", "cc_layout")
+#: The symbols that a native object offers (external.c, linux_print.h).
+_OFFERED = ("cc_external", "cc_layout", "linux_log")
 _BPF_SECTIONS = re.compile(
     r"|\.text|struct_ops|\.struct_ops\.link|\.maps|license|\.(rodata|data|bss)(\..*)?"
     r"|\.BTF(\.ext)?|\.(symtab|strtab|shstrtab|llvm_addrsig)|\.debug_.*|\.rela?[.\w]*"

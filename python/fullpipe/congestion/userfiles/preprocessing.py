@@ -62,7 +62,7 @@ def preprocess(
     try:
         refusals.check_files(tokens, _below([*known, *trusted]))
         checked = [token for token in tokens if not is_trusted(token.file)]
-        refusals.check_tokens(checked, _below([shipped("cc")]))
+        refusals.check_tokens(checked, _below([shipped("cc")]), toolchain.INTEGERS_ONLY in command)
         refusals.check_recursion(checked)
     except UserError as error:
         raise UserError(source.place(str(error))) from None

@@ -48,13 +48,20 @@ _FLOAT_TYPE = re.compile(r"float|double|_Float\w+|__float\w+|__fp16|_Decimal\w+|
 _ALLOWED = ", ".join(sorted(_ATTRIBUTES))
 
 
-def check_tokens(tokens: Sequence[Token], is_contract: Callable[[str], bool]) -> None:
+def check_tokens(
+    tokens: Sequence[Token], is_contract: Callable[[str], bool], computes_fractions: bool = False
+) -> None:
     """Raises UserError for what no algorithm may say, with file and line. `is_contract`: whether a
-    file is of the contract, which exports its symbol."""
+    file is of the contract, which exports its symbol. `computes_fractions`: the compiler is told to
+    refuse constants that it does not make integers of."""
     for index, token in enumerate(tokens):
         if token.kind == "directive":
             check_pragma(token.text, token.place)
-        if token.kind == "number" and _FLOAT_NUMBER.fullmatch(token.text):
+        if (
+            token.kind == "number"
+            and not computes_fractions
+            and _FLOAT_NUMBER.fullmatch(token.text)
+        ):
             raise floating(token.place, token.text[:_SHOWN])
         if token.kind == "name":
             more = _OF_THE_CONTRACT if is_contract(token.file) else frozenset()

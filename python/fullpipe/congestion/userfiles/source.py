@@ -68,9 +68,9 @@ _PROBES = re.compile(r"__has_(include|embed)\w*")
 #: these names.
 _HEADERS = {
     "cc.h", "cc_types.h", "defaults.h", "external.h", "linux_base.h", "linux_host.h",
-    "linux_tcp.h", "minmax.h", "native.h", "params.h", "registry.h", "ring.h", "start.h",
-    "start_hystartpp.h", "start_params.h", "start_rapid.h", "start_resume.h", "start_search.h",
-    "table.h", "window.h",
+    "linux_print.h", "linux_tcp.h", "minmax.h", "native.h", "params.h", "registry.h", "ring.h",
+    "start.h", "start_hystartpp.h", "start_params.h", "start_rapid.h", "start_resume.h",
+    "start_search.h", "table.h", "window.h",
 }  # fmt: skip
 #: Names, and what puts names together; the contract's macros that do it for their users (flags.h).
 _NAME = re.compile(r"([A-Za-z_$]\w*)")

@@ -92,9 +92,10 @@ class _Worker:
         raw = _native.sim.run(
             plan, self._progress, files.get("pcap"), files.get("cc_trace"), flows, self._rows
         )
-        health, interrupted = raw.pop("health"), raw.pop("interrupted")
+        health, interrupted, log = (raw.pop(name) for name in ("health", "interrupted", "log"))
         answer: list[bytes] = []
-        value = {"tables": packed(raw, answer), "health": health, "interrupted": interrupted}
+        value = {"tables": packed(raw, answer), "health": health, "interrupted": interrupted,
+                 "log": log}  # fmt: skip
         return value, answer
 
     def _decode(self, blobs: Blobs) -> tuple[Any, Blobs]:

@@ -1,0 +1,142 @@
+"""The fields of the structure behind inet_csk_ca(sk), which is what a kernel's file knows of a
+connection: as variables of the contract (cc/state.h). Must never compile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from fullpipe.congestion.userfiles.source import blanked
+from fullpipe.congestion.userfiles.tokens import Token, closing, tokens_of
+
+#: What the values are fields of, in C (kernel_wrapper.py).
+STRUCTURE = "LINUX_FIELDS"
+#: Of arrays, so many elements are variables; of a structure, so many fields.
+_MOST_ELEMENTS, _MOST_FIELDS = 4, 64
+#: Structures within it that hold one value.
+_READ_WITH = {"minmax": "minmax_get(&{})"}
+#: Types whose values are no numbers of their own.
+_NO_NUMBERS = {"spinlock_t", "ktime_t", "timer_list", "list_head", "rcu_head", "work_struct"}
+#: Fields that fill a word.
+_FILLER = re.compile(r"_*(unused|pad(ding)?|reserved)\w*")
+_COMMENT = re.compile(r"/\*\s*(.*?)\s*(?:\*/|$)|//\s*(.*)")
+
+
+class Field(NamedTuple):
+    """A variable: its name, its value as an expression of the structure, and what the file says of
+    it."""
+
+    name: str
+    value: str
+    meaning: str
+
+
+def fields_of(structure: str, files: Mapping[str, str]) -> list[Field]:
+    """The fields of `struct STRUCTURE` that are numbers; empty if no file defines it."""
+    for text in files.values():
+        tokens = tokens_of(blanked(text))
+        body = _body(tokens, structure)
+        if body is not None:
+            lines = text.split("\n")
+            found = list(_fields(body, "", structure, files, lines))
+            return list({one.name: one for one in found}.values())[:_MOST_FIELDS]
+    return []
+
+
+def _body(tokens: Sequence[Token], structure: str) -> Sequence[Token] | None:
+    for index in range(len(tokens) - 2):
+        texts = [token.text for token in tokens[index : index + 3]]
+        if texts == ["struct", structure, "{"]:
+            return tokens[index + 3 : closing(tokens, index + 2)]
+    return None
+
+
+def _fields(
+    body: Sequence[Token], path: str, structure: str, files: Mapping[str, str], lines: list[str]
+) -> Iterator[Field]:
+    depth = 0  # of #if
+    for declaration in _declarations(body):
+        depth += sum(_opened(token.text) for token in declaration if token.kind == "directive")
+        code = [token for token in declaration if token.kind != "directive"]
+        if code and depth == 0:
+            yield from _declared(code, path, structure, files, lines)
+
+
+def _opened(directive: str) -> int:
+    word = directive.lstrip("# \t")
+    return 1 if word.startswith("if") else -1 if word.startswith("endif") else 0
+
+
+def _declarations(body: Sequence[Token]) -> Iterator[list[Token]]:
+    index, begin = 0, 0
+    while index < len(body):
+        if body[index].text in ("{", "("):
+            index = closing(body, index)
+        elif body[index].text == ";":
+            yield list(body[begin:index])
+            begin = index + 1
+        index += 1
+
+
+def _declared(
+    code: list[Token], path: str, structure: str, files: Mapping[str, str], lines: list[str]
+) -> Iterator[Field]:
+    texts = [token.text for token in code]
+    meaning = _meaning(lines, code[-1].line) or f"field of struct {structure}"
+    if "{" in texts:
+        at = texts.index("{")
+        name = next((token.text for token in code[closing(code, at) + 1 :]), "")
+        inner = code[at + 1 : closing(code, at)]
+        yield from _fields(inner, f"{path}{name}." if name else path, structure, files, lines)
+        return
+    if {"*", "("} & set(texts) or _NO_NUMBERS & set(texts):
+        return
+    kind = texts[texts.index("struct") + 1] if "struct" in texts else ""
+    if "union" in texts or kind == structure:
+        return
+    within = [] if not kind or kind in _READ_WITH else fields_of(kind, files)
+    for declarator in _declarators(code):
+        for place in _places(declarator):
+            word = re.sub(r"\W+", "_", f"{path}{place}").strip("_")
+            value = f"{STRUCTURE}->{path}{place}"
+            if not kind or kind in _READ_WITH:
+                yield Field(word, _READ_WITH.get(kind, "{}").format(value), meaning)
+            for one in within:
+                found = one.value.replace(f"{STRUCTURE}->", f"{value}.")
+                yield Field(f"{word}_{one.name}", found, one.meaning)
+
+
+def _declarators(code: Sequence[Token]) -> list[list[Token]]:
+    """What stands between the commas."""
+    found: list[list[Token]] = [[]]
+    for token in code:
+        if token.text == ",":
+            found.append([])
+        else:
+            found[-1].append(token)
+    return found
+
+
+def _places(declarator: Sequence[Token]) -> list[str]:
+    """The field's name, or its elements; empty for an array whose length is no number."""
+    texts = [token.text for token in declarator]
+    end = next((at for at, text in enumerate(texts) if text in (":", "[")), len(texts))
+    names = [
+        token.text for token in declarator[:end]
+        if token.kind == "name" and not token.text.startswith("__")
+    ]  # fmt: skip
+    if not names or _FILLER.fullmatch(names[-1]):
+        return []
+    if end == len(texts) or texts[end] == ":":
+        return [names[-1]]
+    length = texts[end + 1] if texts.count("[") == 1 else ""
+    count = min(int(length), _MOST_ELEMENTS) if length.isdigit() else 0
+    return [f"{names[-1]}[{number}]" for number in range(count)]
+
+
+def _meaning(lines: list[str], line: int) -> str:
+    """The comment behind a field."""
+    match = _COMMENT.search(lines[line - 1]) if line <= len(lines) else None
+    return " ".join((match[1] or match[2] or "").split()) if match else ""
