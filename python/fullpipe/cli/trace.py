@@ -181,8 +181,18 @@ def calls(
 
 @app.command()
 def diff(
-    one: Annotated[Path, typer.Argument(metavar="A", help="A trace of calls.")],
-    other: Annotated[Path, typer.Argument(metavar="B", help="Another.")],
+    one: Annotated[
+        str, typer.Argument(metavar="A", help="A trace of calls; with --on a congestion control.")
+    ],
+    other: Annotated[
+        str, typer.Argument(metavar="B", help="Another; with --on also a commit of A's file.")
+    ],
+    on: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SCENARIO", help="Run both in the simulator, all flows with A and then with B."
+        ),
+    ] = None,
     decisions: Annotated[
         bool,
         typer.Option("--decisions", help="Only calls and what they decide: for two engines."),
@@ -194,9 +204,14 @@ def diff(
     algorithm. With --decisions it is the first call that is another one or decides otherwise, and
     clocks and sequence numbers count from the connection's beginning. Exit status 1: they
     differ."""
+    from fullpipe.base.scratch import scratch
     from fullpipe.kernel.calls import first_difference
 
-    found = first_difference(one, other, decisions)
+    if on is None:
+        found = first_difference(Path(one), Path(other), decisions)
+    else:
+        with scratch("fullpipe-diff-") as folder:
+            found = first_difference(*_traced(one, other, on, folder), decisions)
     if found is None:
         print("no call differs")
         return
@@ -209,6 +224,31 @@ def diff(
     for name, (left, right) in found.values.items():
         print(f"  {name}: {left} in {one}, {right} in {other}")
     fail(f"{one} and {other} differ", 1)
+
+
+def _traced(one: str, other: str, on: Path, folder: Path) -> tuple[Path, Path]:
+    """The traces of a scenario with each of two congestion controls. Raises UserError if one cannot
+    run there."""
+    from fullpipe.cli.run import What, read_scenario
+    from fullpipe.congestion.registry import cc_sets, is_external_name
+    from fullpipe.engines.sim import SimEngine
+    from fullpipe.plan.resolve import resolve
+    from fullpipe.scorecard.comparing import file_of
+    from fullpipe.scorecard.git_files import check_out, commit_of
+
+    file = file_of(one)
+    is_control = is_external_name(other) or other.partition("[")[0] in cc_sets()
+    if file is not None and not is_control:
+        try:
+            other = str(check_out(file, commit_of(file, other), folder / "commit"))
+        except UserError as error:
+            why = str(error).removeprefix("--baseline ")
+            raise UserError(f"{other}: is no congestion control; as a commit: {why}") from None
+    traces = folder / "one", folder / "other"
+    for name, trace in zip((one, other), traces, strict=True):
+        scenario, _ = read_scenario(on, What(cc=name))
+        SimEngine().run(resolve(scenario), lambda _done: True, {"cc_trace": str(trace)})
+    return traces
 
 
 def _draw(file: Path, columns: list[str], to: Path | None) -> None:
