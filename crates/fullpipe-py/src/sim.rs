@@ -38,9 +38,9 @@ fn components(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 /// Runs a plan (JSON). Returns a dict of tables, each a dict column -> (kind, values), and
-/// `health`, `interrupted`, `log` (what files of a kernel printed). `progress(simulated_ns)` may return False to stop early. `traces` holds the
-/// flows of the plan's files (`traffic.trace()`) by their SHA-256; `rows` takes rows
-/// while they come, as a dict of one table; what it did not get is in the tables. `transports` are the
+/// `health`, `interrupted`, and `log` if files of a kernel printed something. `progress(simulated_ns)` may
+/// return False to stop early. `traces` holds the flows of the plan's files (`traffic.trace()`) by their
+/// SHA-256; `rows` takes rows while they come, as a dict of one table; what it did not get is in the tables. `transports` are the
 /// capsules of modules with other transports than TCP (`fullpipe_quic.transport`). `pcap` and `cc_trace` are
 /// descriptors of open files for a capture and for a trace of calls, which are closed at the end.
 ///
@@ -80,7 +80,10 @@ fn run<'py>(
     }
     result.set_item("health", health)?;
     result.set_item("interrupted", outcome.interrupted)?;
-    result.set_item("log", log::take())?;
+    let logged = log::take();
+    if !logged.is_empty() {
+        result.set_item("log", logged)?;
+    }
     Ok(result)
 }
 

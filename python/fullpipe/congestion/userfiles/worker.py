@@ -92,7 +92,8 @@ class _Worker:
         raw = _native.sim.run(
             plan, self._progress, files.get("pcap"), files.get("cc_trace"), flows, self._rows
         )
-        health, interrupted, log = (raw.pop(name) for name in ("health", "interrupted", "log"))
+        health, interrupted = raw.pop("health"), raw.pop("interrupted")
+        log = raw.pop("log", "")
         answer: list[bytes] = []
         value = {"tables": packed(raw, answer), "health": health, "interrupted": interrupted,
                  "log": log}  # fmt: skip
