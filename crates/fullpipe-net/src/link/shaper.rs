@@ -14,8 +14,8 @@ const NS_PER_S: u64 = 1_000_000_000;
 pub struct Shaper {
     rate_bps: u64,
     burst_ns: u64,
-    /// When tokens were, or will be, at zero.
-    zero_at_ns: u64,
+    /// When the bucket was, or will be, full: `burst_ns` after tokens are at zero.
+    full_at_ns: u64,
     /// Remainder of the divisions so far, in bit * ns / s.
     carry: u64,
     overhead: Option<Overhead>,
@@ -32,13 +32,14 @@ struct Cost {
 }
 
 impl Shaper {
-    /// A shaper of `rate_bps` that saves at most `burst_bytes` while idle.
+    /// A shaper of `rate_bps` that saves at most `burst_bytes` while idle. Its bucket is full at first
+    /// (htb_change_class()).
     pub fn new(rate_bps: u64, burst_bytes: u32) -> Self {
         let burst_ns = u64::from(burst_bytes) * 8 * NS_PER_S / rate_bps;
         Self {
             rate_bps,
             burst_ns,
-            zero_at_ns: 0,
+            full_at_ns: 0,
             carry: 0,
             overhead: None,
             last: Cost::default(),
@@ -53,8 +54,10 @@ impl Shaper {
 
     /// Changes the rate. Debt stays (htb_change_class()).
     pub fn set_rate(&mut self, rate_bps: u64, burst_bytes: u32) {
+        let burst_ns = u64::from(burst_bytes) * 8 * NS_PER_S / rate_bps;
+        self.full_at_ns = (self.full_at_ns + burst_ns).saturating_sub(self.burst_ns);
         self.rate_bps = rate_bps;
-        self.burst_ns = u64::from(burst_bytes) * 8 * NS_PER_S / rate_bps;
+        self.burst_ns = burst_ns;
         self.carry = 0;
         self.last = Cost::default();
     }
@@ -62,14 +65,14 @@ impl Shaper {
     /// When a packet may pass: not after now if one may pass now.
     #[inline]
     pub fn ready_ns(&self) -> u64 {
-        self.zero_at_ns
+        self.full_at_ns.saturating_sub(self.burst_ns)
     }
 
     /// Charges a packet that passes at `now_ns`.
     #[inline(always)] // at every packet
     pub fn charge(&mut self, now_ns: u64, wire_bytes: u32) {
-        if self.zero_at_ns + self.burst_ns < now_ns {
-            self.zero_at_ns = now_ns - self.burst_ns;
+        if self.full_at_ns < now_ns {
+            self.full_at_ns = now_ns;
             self.carry = 0;
         }
         if self.last.wire_bytes != wire_bytes {
@@ -84,11 +87,11 @@ impl Shaper {
                 rest: cost % self.rate_bps,
             };
         }
-        self.zero_at_ns += self.last.ns;
+        self.full_at_ns += self.last.ns;
         self.carry += self.last.rest;
         if self.carry >= self.rate_bps {
             self.carry -= self.rate_bps;
-            self.zero_at_ns += 1;
+            self.full_at_ns += 1;
         }
     }
 }

@@ -70,6 +70,11 @@ impl Drr {
         Some(Turn { flow, is_new })
     }
 
+    /// Whether there are old flows.
+    pub(crate) fn has_old(&self) -> bool {
+        !self.old.is_empty()
+    }
+
     /// Removes the flow from its list.
     pub(crate) fn leave(&mut self, turn: &Turn) {
         let list = if turn.is_new {
@@ -84,7 +89,7 @@ impl Drr {
     /// one: else it could starve them by being new again and again.
     pub(crate) fn retire(&mut self, turn: &Turn) -> bool {
         self.leave(turn);
-        let stays = turn.is_new && !self.old.is_empty();
+        let stays = turn.is_new && self.has_old();
         if stays {
             self.old.push_back(turn.flow);
         }

@@ -323,9 +323,12 @@ impl<P: Packet> Discipline<P> for Fq<P> {
             }
             let Some(head) = self.slab.front(&flow.list) else {
                 self.bands.leave(&turn);
-                // A new flow becomes an old one first: else it could starve the old ones.
-                if turn.is_new {
-                    self.bands.of(flow.band).drr.rejoin(index);
+                // A new flow becomes an old one first: else it could starve the old ones. Before there were
+                // bands fq looked whether there are any.
+                let has_bands = self.bands.bands.len() > 1;
+                let drr = &mut self.bands.of(flow.band).drr;
+                if turn.is_new && (has_bands || drr.has_old()) {
+                    drr.rejoin(index);
                 } else {
                     flow.place = Place::Detached { since_ns: now_ns };
                 }

@@ -15,7 +15,8 @@ impl Rules {
         Self(kernel.unwrap_or(Kernel::NEWEST))
     }
 
-    /// fq has three bands in weighted round robin: commit 29f834aa326e, in 6.7.
+    /// fq has three bands in weighted round robin: commit 29f834aa326e, in 6.7. A new flow that is found
+    /// empty then always becomes an old one (fq_dequeue()); before, only if there were old ones.
     ///
     /// A flow that appears joins band 0 whatever its packet's band is: fq_enqueue() calls
     /// fq_flow_add_tail() before it sets the flow's band, which is 0 until then. The band of the other

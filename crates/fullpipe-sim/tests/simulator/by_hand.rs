@@ -168,8 +168,7 @@ fn a_request_at_the_end_of_the_run_is_recorded_and_has_no_answer() {
 
 #[test]
 fn of_a_pings_copies_the_first_counts() {
-    // 98 bytes at 10 kbit/s take 78.4 ms. At the start the shaper has no credit: the copy of the request
-    // leaves that much later.
+    // The shaper's bucket is full at first: the copy of the request leaves with it, and does not count.
     let mut plan = plan();
     *forward(&mut plan) = WireDirection {
         impairments: Some(copying()),
@@ -188,15 +187,15 @@ fn of_a_pings_copies_the_first_counts() {
 }
 
 #[test]
-fn the_second_packet_pays_for_the_first() {
-    // 12 kB/s: a ping of 98 bytes takes 8.1666 ms. Three probes ask at 0, where there is no credit yet.
+fn packets_beyond_the_bucket_pay_for_those_before_them() {
+    // 12 kB/s: a ping of 98 bytes takes 8.1666 ms. The bucket of 1600 bytes is full at 0: 17 packets pass,
+    // the next one waits for 17 * 98 - 1600 = 66 bytes.
     let mut plan = plan();
     *forward(&mut plan) = direction(Some(96_000), 10);
-    plan.probes = (0..3).map(|_| ping(5000, 0, Route::default())).collect();
-    assert_eq!(
-        rtts_us(&outcome(&plan)),
-        [Some(18_000), Some(26_166), Some(34_333)]
-    );
+    plan.probes = (0..19).map(|_| ping(5000, 0, Route::default())).collect();
+    let rtts = rtts_us(&outcome(&plan));
+    assert_eq!(rtts[..17], [Some(18_000); 17]);
+    assert_eq!(rtts[17..], [Some(23_500), Some(31_666)]);
 }
 
 #[test]
@@ -229,17 +228,13 @@ fn a_route_passes_its_own_links_and_no_others() {
     }
     // A queue between two links delays what comes behind as well.
     plan.links[1] = link("hop1", direction(Some(96_000), 20), direction(None, 2));
-    plan.probes = (0..2)
+    plan.probes = (0..18)
         .map(|_| ping(5000, 0, Route { enter: 0, leave: 2 }))
         .collect();
-    // At 10 ms the shaper has credit for 120 bytes: two packets pass, a third waits for 174 - 98 bytes.
-    plan.probes
-        .push(ping(5000, 0, Route { enter: 0, leave: 2 }));
-    let extra_us = (2 * 98 - 120) * 1_000_000 / 12_000;
-    assert_eq!(
-        rtts_us(&outcome(&plan)),
-        [Some(80_000), Some(80_000), Some(80_000 + extra_us)]
-    );
+    // The shaper has credit for 1600 bytes: 17 packets pass, one more waits for 66 bytes.
+    let rtts = rtts_us(&outcome(&plan));
+    assert_eq!(rtts[..17], [Some(80_000); 17]);
+    assert_eq!(rtts[17], Some(80_000 + 66 * 1_000_000 / 12_000));
 }
 
 #[test]
@@ -362,17 +357,17 @@ fn queues_are_sampled_at_the_interval_with_what_waits_and_what_has_gone() {
             )
         })
         .collect();
-    // The shaper has no credit at 0: datagrams leave at 10, 130.25, 260.5 and 390.75 ms. The second frame
-    // finds 2 waiting, so that 2 more fit, the third finds 3.
+    // The bucket of 1600 bytes is full at 0: datagrams leave at 10, 10, 70.5, 200.75 and 331 ms. The second
+    // frame finds none waiting, the third 2, so that 2 more fit.
     let expected = [
-        (50, 2, 1, 0),
-        (100, 2, 1, 0),
-        (150, 3, 2, 1),
-        (200, 3, 2, 1),
-        (250, 4, 2, 3),
-        (300, 3, 3, 3),
-        (350, 3, 3, 3),
-        (400, 2, 4, 3),
+        (50, 1, 2, 0),
+        (100, 0, 3, 0),
+        (150, 3, 3, 0),
+        (200, 3, 3, 0),
+        (250, 4, 4, 1),
+        (300, 4, 4, 1),
+        (350, 3, 5, 1),
+        (400, 3, 5, 1),
     ];
     assert_eq!(rows[..8], expected);
     assert_eq!(rows.len(), 20);

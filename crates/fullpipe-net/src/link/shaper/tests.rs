@@ -60,6 +60,22 @@ fn packets_cost_their_cells_and_what_the_link_layer_adds() {
     assert_eq!(shaper.ready_ns(), 35 * 53 * 1000);
 }
 
+#[test]
+fn a_shaper_begins_with_a_full_bucket() {
+    // htb_change_class(): cl->tokens = PSCHED_TICKS2NS(hopt->buffer) of a new class.
+    let mut shaper = Shaper::new(8_000_000, 3000); // 1 us per byte
+    for _ in 0..3 {
+        assert_eq!(shaper.ready_ns(), 0);
+        shaper.charge(0, 1500);
+    }
+    assert_eq!(shaper.ready_ns(), 1_500_000);
+    // What is owed stays owed at another rate.
+    shaper.set_rate(16_000_000, 3000);
+    assert_eq!(shaper.ready_ns(), 1_500_000);
+    shaper.charge(1_500_000, 1500);
+    assert_eq!(shaper.ready_ns(), 1_500_000 + 750_000);
+}
+
 proptest! {
     #[test]
     fn no_interval_sees_more_than_its_rate_and_the_burst_and_one_packet(

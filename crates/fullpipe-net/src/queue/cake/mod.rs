@@ -11,6 +11,7 @@ mod cobalt;
 mod flows;
 mod framing;
 mod hash;
+mod overflow;
 mod params;
 mod tin;
 mod tins;
@@ -21,6 +22,7 @@ pub use params::{AckFilter, Isolation, Params, Tins};
 use self::autorate::Autorate;
 use self::framing::Pace;
 use self::hash::{HashKeys, QUEUES};
+use self::overflow::Overflow;
 use self::tin::Tin;
 use crate::link::framing::Overhead;
 use crate::packet::Packet;
@@ -88,6 +90,7 @@ pub(crate) struct Cake<P> {
     bytes: u64,
     memory: u64,
     memory_limit: u64,
+    overflow: Overflow,
     /// Tin and queue of the packet that leaves next.
     chosen: (usize, usize),
     /// That packet, if it is marked.
@@ -151,6 +154,8 @@ impl<P: Packet> Cake<P> {
         if self.options.ack_filter != AckFilter::No {
             self.filter_acks(tin, queue, &waiting, outcome);
         }
+        let tins = &self.tins;
+        (self.overflow).grown(tin, queue, |tin, queue| backlog(tins, tin, queue));
     }
 
     #[inline(never)]
@@ -214,9 +219,11 @@ impl<P: Packet> Cake<P> {
     #[inline]
     fn count_out(&mut self, tin: usize, queue: usize, wire_bytes: u32, memory: u32) {
         let bytes = u64::from(wire_bytes);
-        let tin = &mut self.tins[tin];
-        tin.backlogs[queue % QUEUES] -= bytes;
-        tin.backlog -= bytes;
+        let data = &mut self.tins[tin];
+        data.backlogs[queue % QUEUES] -= bytes;
+        data.backlog -= bytes;
+        let tins = &self.tins;
+        (self.overflow).shrunk(tin, queue, |tin, queue| backlog(tins, tin, queue));
         self.bytes -= bytes;
         self.memory -= u64::from(memory);
         self.packets -= 1;
@@ -224,15 +231,9 @@ impl<P: Packet> Cake<P> {
 
     /// Drops the head of the longest queue (cake_drop()).
     fn drop_from_longest(&mut self, now_ns: u64, outcome: &mut Outcome<P>) {
-        let (mut longest, mut most) = ((0, 0), 0);
-        for (tin, data) in self.tins.iter().enumerate() {
-            for (queue, &bytes) in data.backlogs.iter().enumerate() {
-                if bytes > most {
-                    (longest, most) = ((tin, queue), bytes);
-                }
-            }
-        }
-        let (tin, queue) = longest;
+        let tins = &self.tins;
+        let longest = |tin, queue| backlog(tins, tin, queue);
+        let (tin, queue) = self.overflow.longest(longest);
         let data = &mut self.tins[tin];
         let flow = data.flows.at(queue);
         let Some(head) = self.slab.front(&flow.list) else {
@@ -406,6 +407,11 @@ impl<P: Packet> Cake<P> {
     }
 }
 
+/// Bytes that wait in a queue; 0 if there is no such tin.
+fn backlog(tins: &[Tin], tin: usize, queue: usize) -> u64 {
+    tins.get(tin).map_or(0, |tin| tin.backlogs[queue % QUEUES])
+}
+
 impl<P: Packet> Discipline<P> for Cake<P> {
     type Params = Params;
 
@@ -442,6 +448,7 @@ impl<P: Packet> Discipline<P> for Cake<P> {
             bytes: 0,
             memory: 0,
             memory_limit: 0,
+            overflow: Overflow::new(),
             chosen: (0, 0),
             marked: None,
             rng: Rng::new(environment.seed),
@@ -522,6 +529,7 @@ impl<P: Packet> Discipline<P> for Cake<P> {
 
     #[inline]
     fn leave(&mut self, _taken: &mut Option<P>) -> u32 {
+        self.overflow.departed();
         if let Some(packet) = self.marked.take() {
             return packet.wire_bytes();
         }

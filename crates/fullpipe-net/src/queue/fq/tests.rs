@@ -370,6 +370,20 @@ fn a_new_flow_that_is_found_empty_waits_behind_the_old_ones() {
 }
 
 #[test]
+fn before_bands_a_new_flow_that_is_found_empty_is_new_again_while_there_are_no_old_ones() {
+    // fq_dequeue(): "(head == &q->new_flows) && q->old_flows.first". Flow 1 is found empty before flow 2 is
+    // served, so that it comes before flow 3.
+    let mut hand = of(Kernel::Linux6_1);
+    hand.offer(0, full(0, 1), 1);
+    assert_eq!(hand.flows(0, 1), [1]);
+    hand.offer(0, full(10, 2), 2);
+    assert_eq!(hand.flows(0, 1), [2]);
+    hand.offer(0, full(20, 1), 1);
+    hand.offer(0, full(30, 3), 1);
+    assert_eq!(hand.flows(0, 3), [2, 1, 3]);
+}
+
+#[test]
 fn a_flow_goes_on_while_it_has_credit() {
     // fq_dequeue(): while (f->credit <= 0) the next. Of 15,140 two packets of 7000 leave 1140, a third -5860.
     // At a quantum of 7000 it then has 1140 and -5860 in turn, the other one 0 after each packet.
