@@ -33,7 +33,7 @@ RTTs and congestion windows of a flow are those up to its **end**: what a run re
 changes none of its metrics.
 
 A mean over time says something of a run that had **settled**. Shares, goodput and the bottleneck's
-backlog are tested for a drift through the window, by a straight line through six batch means;
+backlog are tested for a drift through the window, by a straight line through ten batch means;
 `settling` of `run --json`, and the column `unsettled` of a store, have what drifts.
 [How often it is right](../evidence/settling.md) was measured.
 

@@ -93,7 +93,7 @@ def test_of_repetitions_a_line_is_the_mean_with_students_interval() -> None:
 
 
 def test_an_interval_of_what_cannot_be_negative_ends_at_zero() -> None:
-    runs = recordings([{"cc": "bbr3"}, {"cc": "cubic"}], seeds=3)
+    runs = recordings([{"cc": "reno"}, {"cc": "bbr3"}], seeds=3)
     lowest = []
     for plot in plots(runs).values():
         for line in plot.traces:

@@ -139,7 +139,8 @@ def test_pings_stand_when_they_were_answered() -> None:
 def test_drops_of_a_queue_are_since_the_entry_before() -> None:
     queues = columns(queue=["forward"] * 3, t_us=[0.5 * S, S, 1.5 * S], queue_bytes=[1, 2, 3],
                      queue_packets=[NAN] * 3, sent_bytes=[10, 30, 60], sent_packets=[1, 3, 6],
-                     dropped_packets=[5, 6, 9], marked_packets=[0, 0, 2])  # fmt: skip
+                     dropped_packets=[5, 6, 9], marked_packets=[0, 0, 2],
+                     filtered_packets=[NAN] * 3)  # fmt: skip
     found = queue_series(queues, X, 0.0, 100.0)
     raw = found["qdisc_stats_localhost"].raw
     assert raw is not None and [entry["dropped"] for entry in raw] == [0, 1, 3]

@@ -41,10 +41,12 @@ pub fn load(path: &Path, name: &str) -> Result<Loaded, LoadError> {
     let raw: *const abi::Algorithm = *raw.map_err(|error| failed(&error))?;
     // SAFETY: a pointer to a function (cc/linux_print.h), which no thread calls yet.
     if let Ok(listener) = unsafe { library.get::<*mut Option<log::Hook>>(b"linux_log") } {
+        // SAFETY: as above: it is there as long as the library, which stays loaded.
         unsafe { **listener = Some(log::receive) };
     }
-    std::mem::forget(library); // its code may be called as long as the program lives
-                               // SAFETY: a constant of the library, which stays loaded.
+    // Its code may be called as long as the program lives.
+    std::mem::forget(library);
+    // SAFETY: a constant of the library, which stays loaded.
     let raw = unsafe { &*raw };
     let algorithm = registry::algorithm(name)
         .unwrap_or_else(|| registry::add(registry::read_algorithm(raw, Some(name.to_owned()))));

@@ -1,6 +1,6 @@
 //! Whether a run had settled within its window: a mean over time says something only then.
 //!
-//! Each metric that is a mean over time is cut into six batches of equal length. A straight line is
+//! Each metric that is a mean over time is cut into ten batches of equal length. A straight line is
 //! fitted to their means, and Student's t-test says whether it rises or falls. Batches much longer
 //! than what correlates within a series are nearly independent, so few large ones need no model of the
 //! correlation: C. Alexopoulos, A. Seila, "Output Data Analysis", Handbook of Simulation (1998),
@@ -12,10 +12,13 @@ use crate::facts::{Facts, QueueFacts};
 use crate::samples::{QueueSamples, Samples};
 use crate::window::Window;
 
-const BATCHES: usize = 6;
+/// Of 200 starts of the tutorial's contest six find 73 %, ten 88 %, with as many false alarms; with more
+/// a batch is shorter than BBR's cycles.
+const BATCHES: usize = 10;
 const EDGES: usize = BATCHES + 1;
-/// Probability of a false alarm in a run whose batches are independent.
-const LEVEL: f64 = 0.02;
+/// Probability of a false alarm in a run whose batches are independent. In windows of 25 s they are not:
+/// 5 % are measured.
+const LEVEL: f64 = 0.004;
 /// BBR's longest cycle is 10 s, and flows that share a queue need some hundred RTTs, as long as they
 /// are in it, for one turn.
 const LEAST_WINDOW_S: f64 = 20.0;
@@ -284,18 +287,19 @@ fn trend(means: &[f64; BATCHES]) -> Option<(f64, f64, f64)> {
     let errors = means.iter().enumerate();
     let errors = errors.map(|(batch, one)| (one - mean - slope * place(batch)).powi(2));
     let error = (errors.sum::<f64>() / (count - 2.0) / squares).sqrt();
-    (slope != 0.0).then(|| (mean, slope, student_of_four(slope.abs() / error)))
+    (slope != 0.0).then(|| (mean, slope, student_of_eight(slope.abs() / error)))
 }
 
-/// Probability that Student's t with four degrees of freedom lies beyond +-t.
+/// Probability that Student's t with eight degrees of freedom lies beyond +-t.
 ///
 /// Source: M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 26.7.4.
-fn student_of_four(t: f64) -> f64 {
+fn student_of_eight(t: f64) -> f64 {
     if t.is_infinite() {
         return 0.0;
     }
-    let cos2 = 4.0 / (4.0 + t * t);
-    1.0 - (1.0 - cos2).sqrt() * (1.0 + cos2 / 2.0)
+    let cos2 = 8.0 / (8.0 + t * t);
+    let series = 1.0 + cos2 * (1.0 / 2.0 + cos2 * (3.0 / 8.0 + cos2 * 5.0 / 16.0));
+    1.0 - (1.0 - cos2).sqrt() * series
 }
 
 fn matters(quantity: &Quantity, mean: f64, change: f64) -> bool {
@@ -313,21 +317,22 @@ mod tests {
 
     #[test]
     fn students_t_has_the_quantiles_of_its_table() {
-        // Two-sided 10 %, 5 %, 1 % and 0.1 % points for four degrees of freedom.
-        for (t, p) in [(2.132, 0.1), (2.776, 0.05), (4.604, 0.01), (8.610, 0.001)] {
-            assert!((student_of_four(t) / p - 1.0).abs() < 2e-3, "{t}");
+        // Two-sided 10 %, 5 %, 1 % and 0.1 % points for eight degrees of freedom.
+        for (t, p) in [(1.860, 0.1), (2.306, 0.05), (3.355, 0.01), (5.041, 0.001)] {
+            assert!((student_of_eight(t) / p - 1.0).abs() < 2e-3, "{t}");
         }
-        assert_eq!(student_of_four(0.0), 1.0);
-        assert_eq!(student_of_four(f64::INFINITY), 0.0);
+        assert_eq!(student_of_eight(0.0), 1.0);
+        assert_eq!(student_of_eight(f64::INFINITY), 0.0);
     }
 
     #[test]
     fn a_slope_is_that_of_least_squares() {
-        // By hand: mean 3.5, slope 1 a batch but for the last, which is 1 too high.
-        let (mean, slope, p_value) = trend(&[1.0, 2.0, 3.0, 4.0, 5.0, 7.0]).expect("a slope");
-        assert!((mean - 22.0 / 6.0).abs() < 1e-12);
-        assert!((slope - (17.5 + 2.5) / 17.5).abs() < 1e-12);
+        // By hand: mean 5.5 and slope 1 a batch, but the last is 1 too high. Squares of places: 82.5.
+        let (mean, slope, p_value) =
+            trend(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 11.0]).expect("a slope");
+        assert!((mean - 5.6).abs() < 1e-12);
+        assert!((slope - (82.5 + 4.5) / 82.5).abs() < 1e-12);
         assert!(p_value < 0.001);
-        assert_eq!(trend(&[2.0; 6]), None);
+        assert_eq!(trend(&[2.0; 10]), None);
     }
 }

@@ -50,7 +50,7 @@ def differential(
     ] = 0,
     json_: Json = False,
 ) -> None:
-    """Compares the simulator's TCP or queues with a kernel's, event by event.
+    """Compares TCP or queues with a kernel's, event by event.
 
     Random peers (losses, SACK, DSACK, marks, late and lost ACKs) and applications are played to a
     socket in the virtual machine and to the simulator's sender. After every event the fields of
