@@ -18,9 +18,25 @@ const MAX_EVENTS: usize = 64;
 
 /// ns of CLOCK_MONOTONIC.
 pub(crate) fn now_ns() -> u64 {
-    clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
+    read_ns(nix::time::ClockId::CLOCK_MONOTONIC)
+}
+
+/// ns of CLOCK_REALTIME, in which kernels stamp packets.
+pub(crate) fn real_ns() -> u64 {
+    read_ns(nix::time::ClockId::CLOCK_REALTIME)
+}
+
+fn read_ns(clock: nix::time::ClockId) -> u64 {
+    clock_gettime(clock).map_or(0, |time| {
         time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
     })
+}
+
+/// Has the timers of this thread expire when they are due. By default the kernel may wake a thread 50 us
+/// late (timer slack).
+pub(crate) fn wake_when_due() {
+    // SAFETY: sets a number of the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
 /// Sleeps until that time.
@@ -44,9 +60,7 @@ pub(crate) struct Poller {
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Self> {
-        // By default the kernel may wake a thread 50 us late (timer slack).
-        // SAFETY: sets a number of the calling thread.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        wake_when_due();
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let alarm = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)?;
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;

@@ -1,8 +1,9 @@
 //! The kernel's side of the differential tests (crates/fullpipe-differential): scripts are played to sockets
-//! and to queue disciplines of this kernel. `wire.rs` knows packets, `port.rs` packet sockets, `arena.rs` the
-//! two namespaces of TCP, `socket.rs` one script's socket, `queue.rs` one script's queue.
+//! and to queue disciplines of this kernel. `wire.rs` knows packets, `port.rs` packet sockets, `hosts.rs` the
+//! two namespaces, `arena.rs` those of TCP, `socket.rs` one script's socket, `queue.rs` one script's queue.
 
 mod arena;
+mod hosts;
 mod port;
 mod queue;
 mod socket;

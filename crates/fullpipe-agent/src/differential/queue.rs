@@ -9,19 +9,17 @@ use std::time::Duration;
 use fullpipe_differential::queue::{Answer, Arrival, Departure, Script, HEADER_BYTES};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::time::clock_gettime;
 
+use super::hosts::Hosts;
 use super::port::{link_address, packet_socket, send, set_option};
 use super::ticks::Ticks;
 use super::wire::{datagram, read_datagram, Route};
-use crate::clock::{now_ns, sleep_until};
+use crate::clock::{now_ns, real_ns, sleep_until};
 use crate::net::qdisc::{attach, handle, htb, put_htb_class, queue, Shape, HTB_CLASS, ROOT};
-use crate::net::{join, End, Home, Node, Port};
+use crate::net::{Node, Port};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 51, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 51, 0, 2);
-/// Of both ports, without the link header.
-const MTU_BYTES: u32 = 1_500;
 const PORTS: u16 = 2_000;
 /// The queue is made so long behind the tick at which a script begins.
 const BEHIND_TICK_NS: u64 = 200_000;
@@ -53,10 +51,7 @@ pub(super) fn answer(script: &Script, ticks: &Ticks) -> Result<Answer, String> {
 
 /// Two hosts, a wire with a queue at its near end, and what has come out of it.
 struct Bench {
-    _home: Home,
-    _nodes: [Node; 2],
-    near: Port,
-    far: Port,
+    hosts: Hosts,
     sender: OwnedFd,
     receiver: OwnedFd,
     start_ns: u64,
@@ -68,38 +63,20 @@ struct Bench {
 
 impl Bench {
     fn build(script: &Script, ticks: &Ticks) -> Result<Self, String> {
-        let home = Home::remember().map_err(|error| format!("network namespace: {error}"))?;
-        let mut host = Node::create("host".to_owned())?;
-        let mut peer = Node::create("peer".to_owned())?;
-        let end = |node, name: &str, address| End {
-            node,
-            name: name.to_owned(),
-            address,
-        };
-        let (near, far) = join(
-            end(&mut host, "near", NEAR),
-            end(&mut peer, "far", FAR),
-            MTU_BYTES,
-        )?;
+        let mut hosts = Hosts::join(NEAR, FAR)?;
         let failed = |error: io::Error| format!("packet socket: {error}");
-        peer.enter()?;
-        let receiver = packet_socket(far.index).map_err(failed)?;
+        hosts.peer.enter()?;
+        let receiver = packet_socket(hosts.far.index).map_err(failed)?;
         set_option(&receiver, libc::SO_TIMESTAMPNS, 1).map_err(failed)?;
-        host.enter()?;
-        let sender = packet_socket(near.index).map_err(failed)?;
-        // Timers of this thread expire when they are due.
-        // SAFETY: sets a number of the calling thread.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        hosts.host.enter()?;
+        let sender = packet_socket(hosts.near.index).map_err(failed)?;
         let alarm = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)
             .map_err(|error| format!("timer: {error}"))?;
         let start_ns = ticks.next_start_ns();
         sleep_until(start_ns + BEHIND_TICK_NS);
-        make_queue(&mut host, near, script)?;
+        make_queue(&mut hosts.host, hosts.near, script)?;
         Ok(Self {
-            _home: home,
-            _nodes: [host, peer],
-            near,
-            far,
+            hosts,
             sender,
             receiver,
             start_ns,
@@ -120,7 +97,7 @@ impl Bench {
         };
         let ip_bytes = (arrival.bytes - HEADER_BYTES) as usize;
         let packet = datagram(route, ip_bytes, arrival.tos, number);
-        let neighbour = link_address(self.near.index, Some(self.far.mac));
+        let neighbour = link_address(self.hosts.near.index, Some(self.hosts.far.mac));
         set_option(&self.sender, libc::SO_PRIORITY, priority(arrival.tos))
             .and_then(|()| send(&self.sender, &neighbour, &packet))
             // A packet that the queue drops is no error here.
@@ -181,12 +158,6 @@ fn make_queue(host: &mut Node, port: Port, script: &Script) -> Result<(), String
 fn priority(tos: u8) -> libc::c_int {
     const PRIORITIES: [libc::c_int; 4] = [0, 2, 6, 4];
     PRIORITIES[usize::from(tos >> 3 & 3)]
-}
-
-fn real_ns() -> u64 {
-    clock_gettime(nix::time::ClockId::CLOCK_REALTIME).map_or(0, |time| {
-        time.tv_sec() as u64 * NS_PER_S + time.tv_nsec() as u64
-    })
 }
 
 /// The next packet's first bytes and the time at which it arrived; `None`: there is none.

@@ -66,9 +66,9 @@ impl<'a> Subject<'a> {
             from: (PEER, PEER_PORTS + port),
             to: (HOST, LOCAL_PORTS + port),
         };
-        arena.host.enter()?;
+        arena.host().enter()?;
         let ecn = if script.host.ecn { "1" } else { "0" };
-        arena.host.set("tcp_ecn", ecn)?;
+        arena.host().set("tcp_ecn", ecn)?;
         let opener = socket::tcp(socket::at(HOST, route.to.1)).map_err(fail("socket"))?;
         socket::set_congestion_control(&opener, &script.host.cc).map_err(fail(&script.host.cc))?;
         setsockopt(&opener, sockopt::TcpNoDelay, &script.host.nodelay)
