@@ -3,6 +3,8 @@
 use fullpipe_net::{Ecn, Qdisc};
 use serde::{Deserialize, Serialize};
 
+use crate::shorter::without_parts;
+
 /// The link header, which a queue counts with a packet (Ethernet).
 pub const HEADER_BYTES: u32 = 14;
 /// The least packet: Ethernet, IPv4, UDP and its number.
@@ -74,15 +76,7 @@ impl Arrival {
 
 /// The script without each of its `parts` parts, and cut behind event `last`.
 pub fn shorter(script: &Script, last: usize, parts: usize) -> Vec<Script> {
-    let events = &script.events[..(last + 1).min(script.events.len())];
-    let size = events.len().div_ceil(parts.max(1)).max(1);
-    let without = (0..events.len()).step_by(size).map(|start| {
-        let mut left = events.to_vec();
-        left.drain(start..(start + size).min(events.len()));
-        left
-    });
-    let cut = (events.len() < script.events.len()).then(|| events.to_vec());
-    let all = cut.into_iter().chain(without).enumerate();
+    let all = without_parts(&script.events, 0, last, parts).enumerate();
     all.map(|(number, events)| Script {
         name: format!("{}/{number}", script.name),
         events,
