@@ -38,16 +38,14 @@ def _with_jitter(runs: Sequence[Run]) -> list[Run]:
     path = first.plan["path"]
     rtt_s = (path["forward_delay_ns"] + path["reverse_delay_ns"]) / 1e9
     has_jitter = any(flow.get("jitter") for flow in first.plan["flows"])
-    has_path = "path" in parse_toml(first.text)
-    if first.engine != "sim" or not has_path or has_jitter or rtt_s < LEAST_RTT_S:
+    document = parse_toml(first.text)
+    if first.engine != "sim" or "path" not in document or has_jitter or rtt_s < LEAST_RTT_S:
         return []
-    found = []
-    for run in runs:
-        document = parse_toml(run.text)
-        document["path"]["jitter"] = JITTER
-        scenario = make_scenario(document)
-        found += runs_of(scenario, tomli_w.dumps(document), [run.seed], run.engine, run.options)
-    return found
+    # The runs' texts differ in their seeds alone.
+    document["path"]["jitter"] = JITTER
+    seeds = [run.seed for run in runs]
+    text = tomli_w.dumps(document)
+    return runs_of(make_scenario(document), text, seeds, first.engine, first.options)
 
 
 def _measured(runs: Sequence[Run], jobs: int | None) -> list[dict[str, Any]]:
