@@ -157,7 +157,7 @@ def reread(judged: Sequence[EntryVerdicts]) -> str:
     changed = sum(bool(claim.reread) for claim in claims)
     return (
         f"{changed} of {len(claims)} claims were changed when they were read again against the "
-        "papers' texts; the reasons stand beside them."
+        "papers' texts; each gives the reason."
     )
 
 

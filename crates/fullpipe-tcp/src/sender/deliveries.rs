@@ -62,7 +62,7 @@ impl Deliveries<'_> {
                 };
             }
         }
-        // It then begins anew at the DSACK, and finds SACKed what the block before has covered
+        // It then starts over at the DSACK, and finds SACKed what the block before has covered
         // (tcp_sacktag_skip()).
         if let Some(duplicate) = duplicate.filter(|_| has_ended) {
             self.walk_duplicate(&duplicate, ack.next, info);
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_dsack_shows_reordering_by_what_a_block_up_to_the_last_packet_has_just_sacked() {
-        // tcp_sacktag_skip(): behind the last packet the walk begins anew (script 9001-436 of the differential
+        // tcp_sacktag_skip(): behind the last packet the walk starts over (script 9001-436 of the differential
         // test).
         for (end, reorderings) in [(10, 1), (9, 0)] {
             let mut parts = Parts::new();
