@@ -54,6 +54,7 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
         quantum_bytes: 3028,
         flow_limit_packets: 10_000,
         ce_threshold_ns: None,
+        kernel: None,
     });
     let fq_codel = Aqm::FqCodel(fq_codel::Params {
         target_ns,
@@ -63,12 +64,14 @@ fn qdiscs() -> Vec<(&'static str, Aqm, bool)> {
         memory_limit_bytes: 32 << 20,
         ecn: true,
         ce_threshold_ns: None,
+        kernel: None,
     });
     let codel = Aqm::Codel(codel::Params {
         target_ns,
         interval_ns,
         ecn: true,
         ce_threshold_ns: None,
+        kernel: None,
     });
     let red = Aqm::Red(red::Params {
         min_bytes: 200_000,
