@@ -22,7 +22,7 @@ INTERRUPTED = 130
 _ENVIRONMENT = {
     # OpenBLAS's threads spin for a tenth of a second; fullpipe has no large matrices.
     "OPENBLAS_NUM_THREADS": "1",
-    # A thread of Arrow's jemalloc would keep a sweep from forking its workers (sweep/pool.py).
+    # A thread of Arrow's jemalloc would keep a sweep from forking its workers (engines/workers.py).
     "JE_ARROW_MALLOC_CONF": "background_thread:false",
     # Pydantic would read the metadata of every installed package to find plugins.
     "PYDANTIC_DISABLE_PLUGINS": "__all__",

@@ -14,7 +14,7 @@ import typer
 from fullpipe.base.errors import AlgorithmError, UserError
 from fullpipe.base.lengthening import longer
 from fullpipe.cli import INTERRUPTED
-from fullpipe.cli.jitter import knife_edge
+from fullpipe.cli.jitter import knife_edges
 from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on
 from fullpipe.cli.options import (
     DEFAULT_LOOK,
@@ -249,13 +249,8 @@ def compare(
         discard([base], more)
         times = more
     common = {key: first.document[key] for key in (*path, "duration", "warmup")}
-    edges = {
-        label: edge
-        for label, runs in summaries.items()
-        if (edge := knife_edge(planned[label].runs, runs))
-    }
     facts = {
-        "knife_edges": edges,
+        "knife_edges": knife_edges({k: plan.runs for k, plan in planned.items()}, summaries),
         "engine": on.engine,
         **options.get("", {"kernel": on.kernel}),
         **common,
@@ -319,16 +314,34 @@ def _run_all(
 ) -> tuple[dict[str, list[Recording]], list[str]]:
     """The recordings by label, and why runs failed. Ends the command where nothing is left to
     compare."""
-    failures: list[str] = []
-    results: dict[str, list[Recording]] = {}
-    for label, plan in planned.items():
-        recordings, failed = _run(label, plan, base)
-        failures += failed
-        if recordings:
-            results[label] = recordings
+    from fullpipe.engines.runner import execute
+
+    folders = {
+        label: [_folder(base, label) / f"run-{index:03d}" for index in range(len(plan.runs))]
+        for label, plan in planned.items()
+    }
+    runs = [run for plan in planned.values() for run in plan.runs]
+    out = [folder for of_label in folders.values() for folder in of_label]
+    with progress("compare", sum(run.duration_ns for run in runs) / 1e9) as update:
+        try:
+            outcome = execute(runs, out, update)
+        except AlgorithmError as error:  # raised where there is a single run
+            fail(str(error), 1)
+    if outcome.interrupted:
+        fail(f"interrupted; what was recorded is readable in {base}", INTERRUPTED)
+    recorded = {recording.path: recording for recording in outcome.recordings}
+    results = {
+        label: [recorded[folder] for folder in of_label if folder in recorded]
+        for label, of_label in folders.items()
+    }
+    results = {label: recordings for label, recordings in results.items() if recordings}
     if not results or (harm_to is not None and _alone(harm_to) not in results):
-        fail("; ".join(failures), 1)
-    return results, failures
+        fail("; ".join(outcome.failures), 1)
+    return results, outcome.failures
+
+
+def _folder(base: Path, label: str) -> Path:
+    return base / label.replace(" ", "").replace(":", "_").replace("/", "_").lstrip(".")
 
 
 def _show(
@@ -414,22 +427,6 @@ def _harmed(harm_to: str) -> str:
 def _alone(harm_to: str | None) -> str:
     """Label of the runs of `harm_to` alone."""
     return "" if harm_to is None else f"{_harmed(harm_to)} alone"
-
-
-def _run(label: str, planned: _Planned, base: Path) -> tuple[list[Recording], list[str]]:
-    """The recordings, and why runs failed."""
-    from fullpipe.engines.runner import execute
-
-    folder = base / label.replace(" ", "").replace(":", "_").replace("/", "_").lstrip(".")
-    folders = [folder / f"run-{index:03d}" for index in range(len(planned.runs))]
-    with progress(label[:40], planned.duration_ns / 1e9 * len(planned.runs)) as update:
-        try:
-            outcome = execute(planned.runs, folders, update)
-        except AlgorithmError as error:
-            return [], [f"{label}: {error}"]
-    if outcome.interrupted:
-        fail(f"interrupted; what was recorded is readable in {base}", INTERRUPTED)
-    return outcome.recordings, outcome.failures
 
 
 def _print_differences(rows: list[Row]) -> None:

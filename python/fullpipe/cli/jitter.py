@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.cli.progress import progress
@@ -11,18 +11,30 @@ if TYPE_CHECKING:
     from fullpipe.engines.run import Run
 
 
-def knife_edge(
-    runs: Sequence[Run], summaries: Sequence[dict[str, Any]], jobs: int | None = None
-) -> str:
-    """What to say where these runs of one scenario agree and jitter changes them; empty where it
-    does not, and where it was not tried: few runs, another engine, a path with jitter of its own
-    or with an RTT to which it is not little."""
+def knife_edges(
+    runs: Mapping[str, Sequence[Run]],
+    summaries: Mapping[str, Sequence[dict[str, Any]]],
+    jobs: int | None = None,
+) -> dict[str, str]:
+    """What to say of the groups of runs of one scenario each that agree and that jitter changes,
+    by the groups' names. Without those that were not tried: few runs, another engine, a path with
+    jitter of its own or with an RTT to which it is not little."""
     from fullpipe.metrics.knife_edge import agree, sentence
 
-    if len(runs) != len(summaries) or not agree(summaries):
-        return ""
-    jittered = _with_jitter(runs)
-    return sentence(summaries, _measured(jittered, jobs)) if jittered else ""
+    jittered = {
+        name: _with_jitter(runs[name])
+        for name, measured in summaries.items()
+        if len(runs[name]) == len(measured) and agree(measured)
+    }
+    measured = _measured([run for group in jittered.values() for run in group], jobs)
+    if measured is None:
+        return {}
+    edges = {}
+    for name, group in jittered.items():
+        others, measured = measured[: len(group)], measured[len(group) :]
+        if group and (edge := sentence(summaries[name], others)):
+            edges[name] = edge
+    return edges
 
 
 def _with_jitter(runs: Sequence[Run]) -> list[Run]:
@@ -48,14 +60,17 @@ def _with_jitter(runs: Sequence[Run]) -> list[Run]:
     return runs_of(make_scenario(document), text, seeds, first.engine, first.options)
 
 
-def _measured(runs: Sequence[Run], jobs: int | None) -> list[dict[str, Any]]:
-    """The summaries of runs whose recordings nobody keeps."""
+def _measured(runs: Sequence[Run], jobs: int | None) -> list[dict[str, Any]] | None:
+    """The summaries of runs whose recordings nobody keeps; None where one failed."""
     from fullpipe.base.scratch import scratch
     from fullpipe.engines.runner import execute
     from fullpipe.metrics import summarise
 
+    if not runs:
+        return None
     with scratch("fullpipe-jitter-") as folder:
         folders = [folder / f"run-{index:03d}" for index in range(len(runs))]
-        with progress("with jitter", runs[0].duration_ns / 1e9 * len(runs)) as update:
+        with progress("with jitter", sum(run.duration_ns for run in runs) / 1e9) as update:
             outcome = execute(runs, folders, update, jobs)
-        return [summarise(recording) for recording in outcome.recordings]
+        whole = len(outcome.recordings) == len(runs) and not outcome.failures
+        return [summarise(recording) for recording in outcome.recordings] if whole else None

@@ -47,7 +47,7 @@ def progress_of_runs() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import TextColumn
 
     # Drawn only when the scheduler calls, at least twice a second: with a drawing thread a sweep
-    # could not fork its workers (sweep/pool.py).
+    # could not fork its workers (engines/workers.py).
     with _bar("runs", TextColumn("{task.fields[left]}"), auto_refresh=False) as update:
 
         def show(now: Progress) -> None:

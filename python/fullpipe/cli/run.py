@@ -16,7 +16,7 @@ import typer
 from fullpipe.base.errors import UserError
 from fullpipe.base.lengthening import longer
 from fullpipe.cli import INTERRUPTED
-from fullpipe.cli.jitter import knife_edge
+from fullpipe.cli.jitter import knife_edges
 from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on
 from fullpipe.cli.options import (
     DEFAULT_LOOK,
@@ -267,7 +267,8 @@ def record(
         if runs[0].engine == "sim" and not output.json_:
             from fullpipe.agreement.expected import brief
 
-            if is_whole and (edge := knife_edge(runs, summaries, jobs)):
+            edges = knife_edges({"": runs}, {"": summaries}, jobs) if is_whole else {}
+            for edge in edges.values():
                 console.print(edge, soft_wrap=True)
             console.print(brief(scenario), soft_wrap=True)
         for recording in recordings:

@@ -55,8 +55,11 @@ def execute(
                 raise UserError(f"{folder}: exists already; name another folder with --out")
         if len(runs) == 1:
             return _run_here(runs[0], out[0], on_progress)
-        choices = cc_choices(runs[0].plan)
-        is_handed = any(userfiles.is_handed(choice["algorithm"]) for _, choice in choices)
+        is_handed = any(
+            userfiles.is_handed(choice["algorithm"])
+            for run in runs
+            for _, choice in cc_choices(run.plan)
+        )
         if is_handed or jobs == 1:
             return _run_series(runs, out, on_progress, raises=is_handed)
         return _run_pool(runs, out, on_progress, jobs)
@@ -130,20 +133,19 @@ def _run_pool(
     on_progress: Callable[[float], None],
     jobs: int | None,
 ) -> Outcome:
-    import multiprocessing  # slow to import, and a single run does not need it
-    from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+    from concurrent.futures import FIRST_COMPLETED, wait
 
     from fullpipe.base.scratch import scratch
-    from fullpipe.engines.child import die_with_parent, without_main
+    from fullpipe.engines.child import without_main
+    from fullpipe.engines.workers import worker_processes  # slow to load
 
     outcome = Outcome()
     workers = min(len(runs), jobs or os.cpu_count() or 1)
-    context = multiprocessing.get_context("spawn")
     with scratch("fullpipe-pool-") as signals, _interrupts_noted() as interrupted:
         stop = signals / "stop"
         work = functools.partial(_work, stop)
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=die_with_parent)
-        # Workers inherit the blocked signal: Ctrl-C reaches this process alone.
+        pool = worker_processes(workers, __name__)
+        # Workers begin with the signal blocked: Ctrl-C reaches this process alone.
         with _interrupts_blocked(), without_main():
             pending: dict[Future[str | None], int] = {
                 pool.submit(work, run, folder): index
@@ -169,10 +171,14 @@ def _run_pool(
 
 
 def _failures(future: Future[str | None], out: Path) -> list[str]:
+    from concurrent.futures.process import BrokenProcessPool
+
     try:
         failure = future.result()
     except (RunError, UserError) as error:
         failure = f"{out}: {error}"
+    except BrokenProcessPool:  # killed, for instance where memory was short
+        failure = f"{out}: a process that ran it ended"
     return [failure] if failure else []
 
 

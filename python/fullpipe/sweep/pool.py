@@ -1,26 +1,17 @@
 """The executor of one machine: processes that end with their work or with their parent.
 
-Workers are forks of this process, which has loaded what they need. A fork of a process with several
-threads, such as a notebook, may hang: there they come from a fork server, which loads it again.
 Never imports Ray.
 """
 
 from __future__ import annotations
 
-import importlib
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait as wait_for
-from multiprocessing.context import BaseContext
-from pathlib import Path
 
 from fullpipe.base.machine import cores
 from fullpipe.engines.child import without_main
+from fullpipe.engines.workers import worker_processes
 from fullpipe.sweep.schedule import GROUP_S, Failure, Group, LostError, Work
 
 #: Groups queued for each worker, so that it never waits for the parent.
@@ -43,7 +34,7 @@ class Pool:
         self, work: Work, groups: Iterator[Group]
     ) -> Iterator[tuple[Group, list[Failure] | LostError | None]]:
         """See `schedule.Executor`. A broken pool is replaced at the next call."""
-        pool = self._pool = self._pool or self._made()
+        pool = self._pool = self._pool or worker_processes(self.width, self._preload)
         pending: dict[Future[list[Failure]], Group] = {}
         lost: LostError | None = None
         while True:
@@ -86,12 +77,6 @@ class Pool:
                 process.terminate()
         pool.shutdown(wait=True, cancel_futures=True)
 
-    def _made(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            self.width, mp_context=_context(self._preload), initializer=_begin,
-            initargs=(dict(os.environ),),
-        )  # fmt: skip
-
 
 class Here:
     """Runs everything in this process: for a single item and for tests."""
@@ -108,31 +93,3 @@ class Here:
 
     def close(self) -> None:
         """Does nothing."""
-
-
-def _context(preload: str) -> BaseContext:
-    threads = Path("/proc/self/task")  # those of libraries included
-    if threads.is_dir() and len(list(threads.iterdir())) == 1:
-        importlib.import_module(preload)
-        return multiprocessing.get_context("fork")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([preload])
-    return context
-
-
-def _begin(environment: dict[str, str]) -> None:
-    """Prepares a worker. It takes the parent's current environment, which says where caches are
-    (the fork server has an older one), leaves Ctrl-C to the parent, ends at SIGTERM, and ends when
-    the parent dies: the sentinel is a pipe that only the parent holds open."""
-    os.environ.clear()
-    os.environ.update(environment)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    wait_for([sentinel])
-    os._exit(1)
