@@ -17,7 +17,7 @@ DEMO_SYSTEM := build/.system-packages-demo
 SYSTEM := build/.system-packages
 TEST_SYSTEM := build/.system-packages-test
 
-.PHONY: build verdicts wheel demo test test-more test-all swarm golden quic test-quic test-cluster test-live \
+.PHONY: build man verdicts wheel demo test test-more test-all swarm golden quic test-quic test-cluster test-live \
 	test-web lint format lock clean assets kernels docs differential
 
 build: $(VENV)/bin/fullpipe assets
@@ -102,6 +102,10 @@ verdicts: build
 docs: $(TOOLS) $(VENV)/bin/fullpipe
 	$(STEP) "manual" $(PYTHON) -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/docs
 	@echo "Open build/docs/index.html in a browser."
+
+# Manual pages (man(7)) of all commands in build/man/man1, for those who package fullpipe.
+man: build
+	$(PYTHON) scripts/man_pages.py build/man/man1
 
 # The tests have two tiers. `make test` is what every change must pass: all that is fast, and of what
 # is slow (machines, browsers) one of each kind, marked `smoke`. `make test-all` runs everything.
