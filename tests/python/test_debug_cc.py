@@ -51,7 +51,7 @@ def test_a_file_compiled_for_a_debugger_leaves_the_same_recording() -> None:
 @pytest.mark.slow
 def test_the_printed_command_can_be_copied_and_repeated() -> None:
     first = ran(str(FULLPIPE), *WORDS, "debugged", "--debug-cc")
-    line = next(line for line in first.stderr.splitlines() if line.startswith("  gdb "))
+    line = next(line for line in first.stderr.splitlines() if line.lstrip().startswith("gdb "))
     command = shlex.split(line.partition(" --args ")[2])
     for _ in range(2):
         again = ran(*command)

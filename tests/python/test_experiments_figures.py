@@ -161,6 +161,10 @@ def test_a_series_keeps_its_colour_where_another_is_missing(tmp_path: Path) -> N
     assert lines[:5] == [ten, twenty, ten, twenty, twenty], "three panels, the last without 10 ms"
 
 
+#: When the samples of a made run were taken.
+SECONDS = [float(i) for i in range(101)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
 def test_no_figure_of_the_catalogue_loses_a_series(path: Path, tmp_path: Path) -> None:
@@ -181,8 +185,8 @@ def test_no_figure_of_the_catalogue_loses_a_series(path: Path, tmp_path: Path) -
                 "over_time_queue_delay_rttmin", "over_time_queue_delay_rttmin_s",
                 "over_time_goodput_mbps", "over_time_goodput_mbps_s",
             )  # fmt: skip
-            return StoredRun(1, dict.fromkeys(expressions.values(), size),
-                             dict.fromkeys(names, spread))  # fmt: skip
+            series = {name: SECONDS if name.endswith("_s") else spread for name in names}
+            return StoredRun(1, dict.fromkeys(expressions.values(), size), series)
 
     found = collect(of_catalogue(path), Spread(tmp_path, lambda *_: 0.0), "default", None, 1, ())
     assert [text for figure in figures(found) for text in figure.lost] == []

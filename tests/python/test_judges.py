@@ -90,7 +90,8 @@ def test_simulator_and_glue_do_what_the_real_module_does(tmp_path: Path) -> None
 @needs_machine
 def test_another_module_than_the_files_is_told_from_it(tmp_path: Path) -> None:
     path = str(write(tmp_path, "plain", PLAIN))
-    file, name = built(tmp_path, PLAIN.replace("* keep", "* 1000"))
+    (tmp_path / "other").mkdir()
+    file, name = built(tmp_path / "other", PLAIN.replace("* keep", "* 1000"))
     _, found = judges.differences(path, "bulk", judges.RealModule("6.12", file, name))
     assert any(one.startswith("module of fullpipe: cwnd") for one in found)
     assert any(one.startswith("simulator: cwnd") for one in found)

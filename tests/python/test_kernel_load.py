@@ -121,7 +121,7 @@ def refuses(text: str, *arguments: str, inside: tuple[str, ...] = ()) -> None:
 
 @pytest.mark.slow
 def test_what_is_asked_wrongly_is_refused_with_what_would_be_right(loaded: Load) -> None:
-    refuses("unknown congestion control 'bbr4'; did you mean bbr3", "kernel", "load", "bbr4")
+    refuses("unknown congestion control 'bbr4'; did you mean bbr", "kernel", "load", "bbr4")
     refuses("startup_pacing_gain", "kernel", "load", "bbr3", "--set", "gain=2")
     refuses("0 to 0.5 of packets", "kernel", "load", "bbr3", "--set", "loss_thresh=7")
     refuses("must be NAME=VALUE", "kernel", "load", "bbr3", "--set", "loss_thresh")

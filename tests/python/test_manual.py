@@ -168,6 +168,7 @@ def test_the_tutorial_can_be_followed_from_its_first_page_to_its_last(tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.vm  # several have a kernel judge
 @pytest.mark.parametrize("guide", [*GUIDES, *PAGES_WITH_GUIDES], ids=lambda path: path.stem)
 def test_a_how_to_guide_can_be_followed(guide: Path, tmp_path: Path) -> None:
     follow(guide, tmp_path)

@@ -223,14 +223,16 @@ def test_totals_of_a_run_without_an_end_are_those_that_its_end_would_have_told()
     tables = run(plan).tables
     rebuilt = with_totals({**tables, "flows": tables["flows"].slice(0, 0)}, plan)["flows"]
     (endless, done), (found_endless, found_done) = tables["flows"].to_pylist(), rebuilt.to_pylist()
-    assert found_done == done
+    # The guest counts these two, and tells them at its end.
+    untold = {"recoveries": None, "undos": None}
+    assert found_done == done | untold
     # Between the last sample and the end, a packet or two may still have come.
     for name, value in endless.items():
         if name.startswith("packets") or name.startswith("bytes"):
             missing = value - found_endless[name]
             assert 0 <= missing <= (5 if name.startswith("packets") else 5 * 1448), name
         else:
-            assert found_endless[name] == value, name
+            assert found_endless[name] == untold.get(name, value), name
     # Where the guest told them, they stay.
     assert with_totals(tables, plan)["flows"].equals(tables["flows"])
 
@@ -292,7 +294,7 @@ def test_no_machine_outlives_its_parent_even_by_sigkill() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kernel": "5.10"}, r"must be 6\.12, 6\.1, 7\.3.* or the path"),
+        ({"kernel": "5.10"}, r"must be 6\.12, 6\.1, 7\.3.* the path"),
         ({"kernel": __file__}, "is no x86 kernel image"),
         ({"modules": "lib"}, "--modules: only with --kernel PATH"),
     ],

@@ -205,7 +205,7 @@ def fetch(name: str, say: debian.Say, source: Path | None = None) -> Kernel:
 
 
 def _exact() -> list[str]:
-    return [row["version"] for row in debian.table()["kernel"]]
+    return list(dict.fromkeys(row["version"] for row in debian.table()["kernel"]))
 
 
 def _own(name: str) -> Kernel:
