@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from fullpipe.experiments import Store, Verdict, judge, run_entries
 from fullpipe.experiments.adaptive_runs import run_until_decided
 from fullpipe.experiments.claims_page import claims_page
 from fullpipe.experiments.engine_comparison import comparison_cells, comparison_page
+from fullpipe.experiments.export import run_rows, verdict_rows
 from fullpipe.experiments.results import widening
 from fullpipe.experiments.run_store import StoredRun
 from fullpipe.experiments.verdict_chart import svg_chart, text_chart
+from fullpipe.experiments.verdicts_page import verdicts_page
 
 
 def by_hand(plan: Mapping[str, Any], text: str) -> float:
@@ -532,3 +535,51 @@ def test_an_uncertain_verdict_gets_more_runs_and_a_decided_one_none(tmp_path: Pa
     assert done.ran == 3 * len(wanted)
     after = judge(entry, store).results
     assert [len(runs) for runs in after.runs] == [6 if i in wanted else 3 for i in range(2)]
+
+
+class DriftingStore(MadeStore):
+    """At 4 Mbit/s and 20 ms all runs drift; at 4 Mbit/s and 10 ms all are too short to tell; at
+    2 Mbit/s and 20 ms one of six drifts, as it does by chance in 26 % of cells."""
+
+    def read(self, key: str, expressions: Mapping[str, str]) -> StoredRun | None:
+        """The made run."""
+        run = super().read(key, expressions)
+        if run is None:
+            return None
+        path = self.plans[key]["path"]
+        cell = (path["rate_bps"] // 1_000_000, path["reverse_delay_ns"] // 1_000_000)
+        word = {(4, 20): "share of one +1.00e-2/s; 25 s", (4, 10): "too short"}.get(cell, "")
+        if cell == (2, 20) and run.seed == 1:
+            word = "backlog +2.05e3/s; 25 s"
+        return replace(run, unsettled=word)
+
+
+def test_a_claim_over_cells_that_had_not_settled_says_so(tmp_path: Path) -> None:
+    entry = entry_of(tmp_path, claims(
+        "all(share < 1)", "all(share[rate == 4, rtt == 20] < 1)", "all(share[rate == 2] < 1)",
+        "all(share[rtt == 10] < 1)", "1 < 2",
+    ))  # fmt: skip
+    judged = judge(entry, DriftingStore(tmp_path, by_hand), repetitions=6)
+    drift = "the share of one still rises by 0.01 a second"
+    assert [one.settling for one in judged.verdicts] == [
+        f"not settled in 1 of 4 cells (rate 4, rtt 20): {drift}; too short to tell whether it had "
+        "settled in 1 of 4 cells",
+        f"not settled: {drift}",
+        "",
+        "too short to tell whether it had settled in 1 of 2 cells",
+        "",
+    ]
+    html, markdown = verdicts_page([judged]), claims_page([judged])
+    rows = verdict_rows([judged])
+    assert rows[1]["settling"] == f"not settled: {drift}" and rows[1]["low"] is not None
+    for page in (html, markdown):
+        assert f"Not settled: {drift}." in page, "no interval without a word"
+    assert {row["unsettled"] for row in run_rows(judged.results)} == {
+        "", "too short", "share of one +1.00e-2/s; 25 s", "backlog +2.05e3/s; 25 s"
+    }  # fmt: skip
+
+
+def test_times_of_what_ends_need_no_run_that_had_settled(tmp_path: Path) -> None:
+    text = claims("all(share < 1)").replace("share('one')", "completion_s('one')")
+    judged = judge(entry_of(tmp_path, text), DriftingStore(tmp_path, by_hand), repetitions=6)
+    assert judged.verdicts[0].settling == ""

@@ -14,6 +14,8 @@ from fullpipe.base.lengthening import longer
 from fullpipe.cli import main  # noqa: F401 - the commands
 from fullpipe.cli.app import app
 from fullpipe.metrics.settling import (
+    CellsSettled,
+    of_cells,
     of_stored,
     sentence,
     settled_summary,
@@ -172,3 +174,38 @@ def test_of_runs_in_a_store_more_must_drift_than_false_alarms_would(
     words: list[str], said: str
 ) -> None:
     assert of_stored(words) == said
+
+
+RISES = "share of cubic +4.00e-3/s; 25 s"
+
+
+def _cells(*drifting: int, runs: int = 10, of: int = 20) -> CellsSettled:
+    """So many runs that drift in the first cells; no drift in the others."""
+    counts = [*drifting, *[0] * (of - len(drifting))]
+    return of_cells([
+        (f"buffer {place}", [RISES] * count + [""] * (runs - count))
+        for place, count in enumerate(counts)
+    ])  # fmt: skip
+
+
+def test_of_many_cells_more_must_drift_than_chance_gives() -> None:
+    # Three of ten runs drift by chance in 1.2 % of cells, so some do in 21 % of twenty cells.
+    assert _cells(3).unsettled == ()
+    # Four in one cell: 0.1 %, of twenty cells 2 %.
+    assert _cells(4).unsettled == ("buffer 0",)
+    # Four of twenty cells, each flagged by chance in at most 5 %: in 1.6 %.
+    assert len(_cells(3, 3, 3, 3).unsettled) == 4
+    assert _cells(3, of=1).text() == (
+        "not settled: the share of cubic still rises by 0.004 a second"
+    )
+    assert _cells(*[9] * 7).text() == (
+        "not settled in 7 of 20 cells (buffer 0; buffer 1; buffer 2; buffer 3 and 3 more): "
+        "the share of cubic still rises by 0.004 a second"
+    )
+
+
+def test_cells_that_are_too_short_are_counted_and_those_without_runs_left_out() -> None:
+    cells = [("a", ["too short", ""]), ("b", ["changing"]), ("c", [""]), ("d", [])]
+    assert of_cells(cells).text() == "too short to tell whether it had settled in 1 of 3 cells"
+    assert of_cells([("", ["too short"])]).text() == "too short to tell whether it had settled"
+    assert of_cells([]).text() == ""

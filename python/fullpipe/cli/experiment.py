@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -350,6 +351,9 @@ def report(
     table: Annotated[
         bool, typer.Option("--table", help="Print all cells instead of writing the page.")
     ] = False,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print all verdicts as JSON instead of writing the page.")
+    ] = False,
     csv: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write all runs as CSV instead of the page."),
@@ -388,6 +392,11 @@ def report(
     judged = [found for entry in entries for found in chosen.judged(entry, runs, or_short)]
     if table or csv or parquet:
         _write_cells([one.results for one in judged], table, csv, parquet)
+        return
+    if json_:
+        from fullpipe.experiments.export import verdict_rows
+
+        print(json.dumps(verdict_rows(judged), allow_nan=False))
         return
     if out is not None or evidence is None:
         place = out or Path("recordings/verdicts.html")
@@ -499,7 +508,7 @@ def _print(found: EntryVerdicts) -> None:
     for verdict in found.verdicts:
         word = (verdict.word, _COLOURS[verdict.status])
         console.print(Text.assemble("  ", word, f" {verdict.claim.id}: {verdict.claim.text}"))
-        details = [text for text in (verdict.reason, verdict.where) if text]
+        details = [text for text in (verdict.settling, verdict.reason, verdict.where) if text]
         if verdict.measured:
             low, high = verdict.runs
             many = str(low) if low == high else f"{low} to {high}"

@@ -34,7 +34,7 @@ def conditions_of(check: ast.expr, table: Table) -> list[Condition]:
     """The conditions that must all hold for a check to hold.
 
     Raises what `evaluate` does."""
-    names = _varying(table.points, touched(check, table))
+    names = varying(table.points, touched(check, table))
     whole: list[Condition] = []
     single: dict[int, Condition] = {}
     for expression in _conjuncts(check):
@@ -137,22 +137,24 @@ def _is(node: ast.expr, *names: str) -> bool:
     return isinstance(node, ast.Call) and source(node.func) in names and len(node.args) == 1
 
 
-def _leaves(node: ast.expr, table: Table) -> list[tuple[int, ...]]:
-    """The points that each metric in an expression selects."""
+def metric_uses(node: ast.expr, table: Table) -> list[ast.expr]:
+    """The parts of an expression that are a metric, or a metric of some cells."""
     if isinstance(node, ast.Subscript):
-        inner = _leaves(node.value, table)
-        cells = Cells(table).value(node).cells
-        return [cells] if inner and cells else []
+        return [node] if metric_uses(node.value, table) else []
     if isinstance(node, ast.Name):
-        return [tuple(range(len(table.points)))] if node.id in table.metrics else []
+        return [node] if node.id in table.metrics else []
     if isinstance(node, ast.Call) and source(node.func) in ("published", "observed", "predicted"):
         return []
     # A function's name may be a metric's too.
     children = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
-    found = [
-        leaf for child in children if isinstance(child, ast.expr) for leaf in _leaves(child, table)
-    ]
-    return list(dict.fromkeys(found))
+    expressions = (child for child in children if isinstance(child, ast.expr))
+    return [use for child in expressions for use in metric_uses(child, table)]
+
+
+def _leaves(node: ast.expr, table: Table) -> list[tuple[int, ...]]:
+    """The points that each metric in an expression selects."""
+    values = (Cells(table).value(use).cells for use in metric_uses(node, table))
+    return list(dict.fromkeys(cells for cells in values if cells))
 
 
 def _paired(
@@ -164,7 +166,7 @@ def _paired(
     for leaf in leaves:
         if cell in leaf:
             continue
-        names = _varying(points, leaf)
+        names = varying(points, leaf)
         found += [
             other
             for other in leaf
@@ -173,7 +175,8 @@ def _paired(
     return tuple(dict.fromkeys(found))
 
 
-def _varying(points: Sequence[Point], cells: Sequence[int]) -> list[str]:
+def varying(points: Sequence[Point], cells: Sequence[int]) -> list[str]:
+    """The axes in which these points differ."""
     if not cells:
         return []
     names = points[cells[0]].axes

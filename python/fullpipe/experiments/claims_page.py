@@ -204,7 +204,14 @@ def claims_table(verdicts: Iterable[Verdict]) -> list[str]:
 def _row(verdict: Verdict) -> str:
     claim = verdict.claim
     again = f"Read again: {claim.reread}" if claim.reread else ""
-    words = [verdict.where, verdict.reason, why(verdict), claim.note, again]
+    words = [
+        sentence_of(verdict.settling),
+        verdict.where,
+        verdict.reason,
+        why(verdict),
+        claim.note,
+        again,
+    ]
     said = " ".join(word for word in words if word)
     mark = verdict.word if verdict.status == "reproduced" else f"**{verdict.word}**"
     about = "" if claim.about == "paper" else f" *({_ABOUT[claim.about]})*"
@@ -219,6 +226,11 @@ def _row(verdict: Verdict) -> str:
         GRADES.get(verdict.grade, ""),
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def sentence_of(words: str) -> str:
+    """Words as a sentence; empty for none."""
+    return f"{words[:1].upper()}{words[1:]}." if words else ""
 
 
 def why(verdict: Verdict) -> str:

@@ -1,4 +1,5 @@
-"""The cells of entries as a table for the terminal, and their runs as CSV or Parquet.
+"""The cells of entries as a table for the terminal, their runs as CSV or Parquet, and their
+verdicts as rows.
 
 This module must not judge.
 """
@@ -14,11 +15,13 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from fullpipe.base.errors import UserError
+from fullpipe.experiments.claims_page import kind
 from fullpipe.experiments.results import Results
+from fullpipe.experiments.verdicts import EntryVerdicts
 
 
 def run_rows(results: Results) -> list[dict[str, Any]]:
-    """One row for each run: experiment, engine, axes, seed, metrics."""
+    """One row for each run: experiment, engine, axes, seed, metrics, what had not settled."""
     rows = []
     for point, runs, texts in zip(results.points, results.runs, results.expressions, strict=True):
         for run in runs:
@@ -31,8 +34,31 @@ def run_rows(results: Results) -> list[dict[str, Any]]:
                     **point.axes,
                     "seed": run.seed,
                     **measured,
+                    "unsettled": run.unsettled,
                 }
             )
+    return rows
+
+
+def verdict_rows(judged: Sequence[EntryVerdicts]) -> list[dict[str, Any]]:
+    """One row for each verdict; what there is none of is None or empty."""
+    rows = []
+    for one in judged:
+        entry = one.results.entry
+        for verdict in one.verdicts:
+            claim = verdict.claim
+            why = " ".join(word for word in (verdict.where, verdict.reason) if word)
+            least, most = verdict.runs
+            rows.append({
+                "paper": entry.paper, "entry": entry.id, "claim": claim.id,
+                "figure": entry.figure, "where": claim.where, "kind": kind(verdict),
+                "held_out": claim.held_out, "text": claim.text, "published": verdict.published,
+                "value": verdict.value, "low": verdict.low, "high": verdict.high,
+                "unit": claim.unit, "least_runs": least, "most_runs": most,
+                "size": one.results.size if most else "", "settling": verdict.settling,
+                "verdict": verdict.status, "evidence": verdict.grade, "why": why,
+                "right_if": claim.right_if, "reread": claim.reread,
+            })  # fmt: skip
     return rows
 
 

@@ -460,6 +460,13 @@ def _defined() -> dict[str, Measure]:
     }
 
 
+#: Functions of what begins and ends, of a stated part of the run, or of a path's properties. The
+#: others are means over the window, which say something of a run that had settled.
+NO_MEANS_OVER_TIME = frozenset({
+    "goodput_between_mbps", "queue_delay_between_rttmin", "convergence_s", "completion_s",
+    "slowdown", "traffic_completion_ms", "traffic_slowdown", "traffic_slowdown_connected",
+    "traffic_slowdown_under", "traffic_flows_above", "traffic_bytes_above", "min_rtt_over_base",
+})  # fmt: skip
 #: Name in the metric language -> function; the docstrings are the reference
 #: (docs/reference/metric_functions.md).
 FUNCTIONS: dict[str, Measure] = _defined() | {

@@ -11,6 +11,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.experiments.claims_page import (
@@ -24,6 +25,7 @@ from fullpipe.experiments.claims_page import (
     title,
 )
 from fullpipe.experiments.entry import Entry
+from fullpipe.experiments.export import verdict_rows
 from fullpipe.experiments.figures import Figure, figures
 from fullpipe.experiments.verdicts import (
     STATUSES,
@@ -64,11 +66,6 @@ rows of [claims.csv](claims.csv).
 
 {outcomes}
 """
-_CSV = (
-    "paper", "entry", "claim", "figure", "where", "kind", "held_out", "text", "published", "value",
-    "low", "high", "unit", "least_runs", "most_runs", "size", "verdict", "evidence", "why",
-    "right_if", "reread",
-)  # fmt: skip
 #: Figures come in the order of their numbers, then tables, then what has none.
 _NUMBERED = re.compile(r"(Figs?\.|Tables?) ([\dIVX]+)")
 _ROMAN = {"I": 1, "II": 2, "III": 3, "IV": 4, "V": 5}
@@ -204,22 +201,14 @@ def _counts(judged: Sequence[EntryVerdicts], folder: str, note: str) -> str:
 
 def _csv(judged: Sequence[EntryVerdicts]) -> str:
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(_CSV)
-    for one in judged:
-        entry = one.results.entry
-        for verdict in one.verdicts:
-            claim = verdict.claim
-            why = " ".join(word for word in (verdict.where, verdict.reason) if word)
-            rows.writerow([
-                entry.paper, entry.id, claim.id, entry.figure, claim.where, kind(verdict),
-                "yes" if claim.held_out else "", claim.text, verdict.published,
-                _digits(verdict.value), _digits(verdict.low), _digits(verdict.high), claim.unit,
-                *verdict.runs, one.results.size if any(verdict.runs) else "", verdict.status,
-                verdict.grade, why, claim.right_if, claim.reread,
-            ])  # fmt: skip
+    found = [{name: _cell(value) for name, value in row.items()} for row in verdict_rows(judged)]
+    rows = csv.DictWriter(text, list(found[0]) if found else [], lineterminator="\n")
+    rows.writeheader()
+    rows.writerows(found)
     return text.getvalue()
 
 
-def _digits(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -34,12 +34,13 @@ from fullpipe.sweep.tables import EXTRA, damaged
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run in the store. `metrics`: expression -> value."""
+    """A run in the store. `metrics`: expression -> value; `unsettled`: as the store's column."""
 
     seed: int
     metrics: dict[str, float]
     distributions: dict[str, list[float]]
     problems: list[str] = field(default_factory=list)
+    unsettled: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ class Store:
             if not self._measure_again(key, [*values, *lacking]):
                 return None
             values = index.values[key]
-        return StoredRun(run[0], values, index.distributions_of(key), [run[1]] if run[1] else [])
+        seed, problems, unsettled = run
+        spread = index.distributions_of(key)
+        return StoredRun(seed, values, spread, [problems] if problems else [], unsettled)
 
     def write(self, runs: Sequence[Measured]) -> None:
         """Measures these runs and adds them in one write."""
@@ -167,16 +170,18 @@ class _Index:
     """The runs and values of a store, by key."""
 
     def __init__(self, tables: Tables | None) -> None:
-        #: Key -> seed, problems.
-        self.runs: dict[str, tuple[int, str]] = {}
+        #: Key -> seed, problems, what had not settled.
+        self.runs: dict[str, tuple[int, str, str]] = {}
         #: Key -> expression -> value, of the current version of the metrics.
         self.values: dict[str, dict[str, float]] = {}
         self._spread: dict[str, dict[str, pa.ListScalar]] = {}
         if tables is not None:
             runs = tables.table("runs")
-            columns = (runs.column(name).to_pylist() for name in ("key", "seed", "problems"))
+            names = ("key", "seed", "problems", "unsettled")
+            columns = (runs.column(name).to_pylist() for name in names)
             self.runs = {
-                key: (seed, problems) for key, seed, problems in zip(*columns, strict=True)
+                key: (seed, problems, unsettled or "")
+                for key, seed, problems, unsettled in zip(*columns, strict=True)
             }
             self.add({name: tables.table(name) for name in EXTRA})
 

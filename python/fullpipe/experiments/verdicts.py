@@ -23,10 +23,13 @@ from fullpipe.experiments.check_conditions import (
     Condition,
     averages,
     conditions_of,
+    metric_uses,
     partners,
     touched,
+    varying,
 )
 from fullpipe.experiments.entry import Claim, Entry, Size
+from fullpipe.experiments.metric_functions import NO_MEANS_OVER_TIME
 from fullpipe.experiments.results import LEAST_RUNS, RESAMPLES, Results, collect, on_kernel
 from fullpipe.experiments.run_store import Store
 from fullpipe.experiments.values import (
@@ -40,6 +43,7 @@ from fullpipe.experiments.values import (
     thresholds,
 )
 from fullpipe.expr.language import ExpressionError, parse, source
+from fullpipe.metrics.settling import of_cells
 
 Status = Literal[
     "reproduced",
@@ -88,7 +92,8 @@ class Verdict:
     `published`: the printed text, or the number computed from the published values, and `paper`:
     that number; `support`: share of the resamples in which the claim holds; `thresholds`: the
     numbers with which the check compares `value`; `kernel`: the number measured in the simulator
-    if `value` is the virtual machine's, or else the machine's if it has one."""
+    if `value` is the virtual machine's, or else the machine's if it has one; `settling`: whether
+    the runs behind it had settled, empty where no drift was seen."""
 
     claim: Claim
     engine: str
@@ -106,6 +111,7 @@ class Verdict:
     conditions: tuple[ConditionVerdict, ...] = ()
     thresholds: tuple[float, ...] = ()
     kernel: str = ""
+    settling: str = ""
 
     @property
     def word(self) -> str:
@@ -250,7 +256,37 @@ def _judged(claim: Claim, check: ast.expr, results: Results) -> Verdict:
         claim, results.engine if used else "", status, "", source(node) if node else "", value, low,
         high, runs, support, printed, _number(claim) if paper is None else paper,
         _grade(conditions, status), conditions, thresholds(check, node, results.table),
+        settling=_settling([check] if node is None else [check, node], results),
     )  # fmt: skip
+
+
+def _settling(expressions: Sequence[ast.expr], results: Results) -> str:
+    """Whether the runs had settled of which these expressions use means over time."""
+    means = _means_over_time(results)
+    leaves = [
+        node
+        for expression in expressions
+        for node in metric_uses(expression, results.table)
+        if means.intersection(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+    ]
+    points = sorted({point for leaf in leaves for point in touched(leaf, results.table)})
+    axes = varying(results.points, points)
+    return of_cells([
+        (
+            ", ".join(f"{name} {results.points[point].axes[name]}" for name in axes),
+            [run.unsettled for run in results.runs[point]],
+        )
+        for point in points
+    ]).text()  # fmt: skip
+
+
+def _means_over_time(results: Results) -> frozenset[str]:
+    """The entry's metrics of which a part is a mean over time."""
+    return frozenset(
+        name
+        for name, metric in results.entry.metric.items()
+        if any(call not in NO_MEANS_OVER_TIME for call in re.findall(r"(\w+)\(", metric.value))
+    )
 
 
 def _conditions(

@@ -16,7 +16,15 @@ from markupsafe import Markup, escape
 
 from fullpipe import __version__
 from fullpipe.base.templates import environment
-from fullpipe.experiments.claims_page import KINDS, counts, papers, rests, title, why
+from fullpipe.experiments.claims_page import (
+    KINDS,
+    counts,
+    papers,
+    rests,
+    sentence_of,
+    title,
+    why,
+)
 from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.figures import figures
 from fullpipe.experiments.results import RESAMPLES, Results
@@ -32,6 +40,7 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
     templates = environment("fullpipe.experiments", "fullpipe.plots")
     templates.filters["prose"] = _prose
     templates.filters["why"] = why
+    templates.filters["sentence"] = sentence_of
     templates.filters["chart"] = lambda verdict: Markup(svg_chart(verdict))
     return templates.get_template("verdicts_page.html").render(
         version=__version__,

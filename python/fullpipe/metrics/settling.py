@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -19,6 +20,9 @@ _NOT_TESTED = {
     "too short": "too short to tell whether it had settled: {window:g} s of at least {least:.3g} s",
     "changing": "not tested for settling: flows or rates change within the window",
 }
+_TESTED = ("not settled", "no drift seen")
+#: At most so many cells are listed by name.
+_NAMED = 4
 #: How a metric's slope is shown: unit, and how many of the recorded one it has.
 _UNITS = {"goodput": (" Mbit/s", 1e6), "backlog": (" KiB", 1024.0)}
 #: Parts of a store's column `unsettled` (`Settling::text` of settle.rs).
@@ -46,8 +50,7 @@ def unsettled(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of the runs' `settling` those that had not settled, where they are more than false alarms
     would be: by chance no more than one group of twenty has so many."""
     flagged = [one for one in runs if one["state"] == "not settled"]
-    tested = sum(one["state"] in ("not settled", "no drift seen") for one in runs)
-    return flagged if flagged and _chance(len(flagged), tested) <= FALSE_ALARMS else []
+    return flagged if flagged and _chance_of(runs) <= FALSE_ALARMS else []
 
 
 def goes_on(runs: Sequence[Mapping[str, Any]]) -> bool:
@@ -83,7 +86,7 @@ def stored_summary(word: str) -> dict[str, Any]:
     """What a store's column `unsettled` says of a run, as `settled_summary`. The window is known of
     runs that drift."""
     if word in _NOT_TESTED:
-        return {"state": word}
+        return {"state": word, "drifts": []}
     *drifts, window = word.split("; ")
     found = [match for match in map(_STORED_DRIFT.fullmatch, drifts) if match]
     length = _STORED_WINDOW.fullmatch(window)
@@ -92,6 +95,56 @@ def stored_summary(word: str) -> dict[str, Any]:
         "window_s": float(length[1]) if length else math.nan,
         "drifts": [{"metric": one[1], "slope_per_s": float(one[2])} for one in found],
     }
+
+
+@dataclass(frozen=True)
+class CellsSettled:
+    """What is known of the settling of a result that rests on several cells. `cells`: their number;
+    `unsettled`: names of those whose runs had not settled; `too_short`: number of those that are
+    too short to tell; `drift`: what drifts in the first."""
+
+    cells: int
+    unsettled: tuple[str, ...]
+    too_short: int
+    drift: str
+
+    def text(self) -> str:
+        """As a qualification of the result; empty where there is nothing to say."""
+        words = []
+        if self.unsettled:
+            named = "; ".join(name for name in self.unsettled[:_NAMED] if name)
+            more = len(self.unsettled) - _NAMED
+            where = f" ({named}{f' and {more} more' if more > 0 else ''})" if named else ""
+            of = f" in {len(self.unsettled)} of {self.cells} cells{where}" if self.cells > 1 else ""
+            words.append(f"not settled{of}: {self.drift}")
+        if self.too_short:
+            of = f" in {self.too_short} of {self.cells} cells" if self.cells > 1 else ""
+            words.append(f"too short to tell whether it had settled{of}")
+        return "; ".join(words)
+
+
+def of_cells(cells: Sequence[tuple[str, Sequence[str]]]) -> CellsSettled:
+    """The settling of cells, of each its name and what the column `unsettled` has of its runs.
+
+    A cell counts where more of its runs drift than chance gives in one cell of twenty. Of many
+    cells some do so by chance: where no more do, only those count that would in as many cells
+    (Bonferroni)."""
+    known = [(name, [stored_summary(word) for word in words]) for name, words in cells if words]
+    chances = [_chance_of(runs) for _, runs in known]
+    flagged = sum(chance <= FALSE_ALARMS for chance in chances)
+    tested = sum(any(one["state"] in _TESTED for one in runs) for _, runs in known)
+    several = flagged and _chance(flagged, tested) <= FALSE_ALARMS
+    level = FALSE_ALARMS if several else FALSE_ALARMS / max(tested, 1)
+    found = [one for one, chance in zip(known, chances, strict=True) if chance <= level]
+    short = sum(any(one["state"] == "too short" for one in runs) for _, runs in known)
+    drift = _drift([run for run in found[0][1] if run["drifts"]]) if found else ""
+    return CellsSettled(len(known), tuple(name for name, _ in found), short, drift)
+
+
+def _chance_of(runs: Sequence[Mapping[str, Any]]) -> float:
+    """Probability that so many of the tested runs are flagged where they had settled."""
+    flagged = sum(one["state"] == "not settled" for one in runs)
+    return _chance(flagged, sum(one["state"] in _TESTED for one in runs))
 
 
 def _drift(runs: Sequence[Mapping[str, Any]]) -> str:
