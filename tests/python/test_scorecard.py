@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -15,7 +16,8 @@ from fullpipe.metrics.harm import harm
 from fullpipe.scorecard.beside_others import beside_others
 from fullpipe.scorecard.card import run_card
 from fullpipe.scorecard.card_page import card_page
-from fullpipe.scorecard.items import items
+from fullpipe.scorecard.items import Item, Measure, items
+from fullpipe.sweep.query import ask
 from fullpipe.sweep.store import Store
 
 #: Loss leaves the whole window: it never backs off.
@@ -130,6 +132,52 @@ def test_harm_is_that_of_ware_et_al() -> None:
     assert harm(20, 50, "less") == pytest.approx(0.6)
     assert harm(10, 10, "more") == 0
     assert harm(2, float("inf"), "less") == 1
+
+
+def test_an_item_that_had_not_settled_says_so_and_goes_on_for_all_subjects(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tutorial's contest: above 0.6 for CUBIC in the first 30 s, 0.43 from 150 s on. Reno,
+    alone on its own queue, would need no longer runs, but is compared with it."""
+    contest = Item(
+        id="contest", source="here", title="A contest", sweep={"seeds": 4},
+        scenario={
+            "duration": "30s", "warmup": "5s",
+                "path": {"rate": "20mbit", "rtt": "40ms", "buffer": "{buffer}"},
+            "flow": [{"name": "subject", "cc": "{cc.name}"}, {"cc": "bbr3"}],
+        },
+        axis={"buffer": ["4bdp", "0.2bdp"]},
+        measure=[Measure(id="share", title="its share", column="flows.share", group="subject")],
+    )  # fmt: skip
+    monkeypatch.setattr("fullpipe.scorecard.items.items", lambda: [contest])
+    words = ["fullpipe", "scorecard", "cubic", "--against", "reno", "--only", "contest",
+             "--store", str(store.folder)]  # fmt: skip
+    drift = "not settled in "
+    said = {}
+    for more in ([], ["--json"], ["--json", "--until-settled"]):
+        monkeypatch.setattr(sys, "argv", [*words, *more])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+        said[len(more)] = capsys.readouterr().out
+    assert f"contest: {drift}" in said[0]
+    [short], [long] = (json.loads(said[count])["items"] for count in (1, 2))
+    assert any("cubic" in cell and "4bdp" in cell for cell in short["unsettled"])
+    page = card_page(json.loads(said[1]))
+    assert drift.capitalize() in page and 'class="worse"' in page
+    [before], [after] = short["measures"], long["measures"]
+    cubic = [one["subjects"]["cubic"]["values"][0] for one in (before, after)]
+    assert min(cubic[0]) > 0.55 and max(cubic[1]) < 0.52
+    assert not any("4bdp" in cell for cell in long["unsettled"])
+    assert long["command"].endswith("--until-settled")
+    durations = {
+        (row["buffer"], row["duration_until_settled"])
+        for row in ask(
+            store, "select distinct buffer, duration_until_settled, cc from runs", "contest"
+        ).to_pylist()
+        if row["buffer"] == "4bdp"
+    }
+    assert len(durations) == 1, "both subjects ran as long"
 
 
 def test_a_cell_of_an_item_is_a_scenario_that_runs(

@@ -123,7 +123,8 @@ def test_cells_without_a_value_are_left_out_of_both_and_said() -> None:
 
 def test_documents_that_were_not_made_alike_do_not_compare() -> None:
     now, _ = _compared()
-    for key, other in (("quick", False), ("engine", "vm"), ("overrides", ["path.loss=1%"])):
+    for key, other in (("quick", False), ("engine", "vm"), ("overrides", ["path.loss=1%"]),
+                       ("until_settled", True)):  # fmt: skip
         with pytest.raises(UserError, match=key):
             compare({**now, key: other}, now)
 

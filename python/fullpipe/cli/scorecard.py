@@ -18,6 +18,7 @@ from fullpipe.cli.comparison import (
     Seeds,
     print_comparison,
 )
+from fullpipe.cli.longer import UntilSettled
 from fullpipe.cli.options import CcName, Changes, Jobs, Json, RunsFolder
 from fullpipe.cli.output import console, message, text_table
 from fullpipe.cli.progress import progress_of_runs
@@ -48,6 +49,7 @@ def scorecard(
     ] = False,
     seeds: Seeds = None,
     set_: Changes = None,
+    until_settled: UntilSettled = False,
     engine: Annotated[Literal["sim", "vm"], typer.Option(help="What runs it.")] = "sim",
     baseline: Annotated[
         str | None,
@@ -109,7 +111,7 @@ def scorecard(
     gate = Gate(chosen, fail_if or [], allow) if baseline is not None else None
     names = listed(against)
     with progress_of_runs() as update:
-        settings = Settings(names, quick, engine, seeds, changes, jobs, update)
+        settings = Settings(names, quick, engine, seeds, changes, jobs, update, until_settled)
         card, comparison = _run(cc, chosen, runs, settings, baseline)
         if only is None and engine == "sim" and not changes:
             _add_draft(card, cc, quick, jobs, runs, update)
@@ -214,6 +216,10 @@ def _print(card: dict[str, Any]) -> None:
         if item["not_run"]:
             table.add_row(item["id"].removeprefix("rfc9743-"), f"not run: needs {item['not_run']}")
     console.print(table)
+    for item in card["items"]:
+        if item.get("settling"):
+            name = item["id"].removeprefix("rfc9743-")
+            console.print(f"{name}: {item['settling']}", soft_wrap=True, markup=False)
     if "draft" in card:
         held = [case["holds"] for case in card["draft"]]
         console.print(

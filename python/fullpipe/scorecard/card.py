@@ -15,7 +15,7 @@ from scipy import stats
 import fullpipe
 from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import choose
-from fullpipe.metrics.settling import of_stored
+from fullpipe.metrics.settling import of_cells
 from fullpipe.scorecard.items import ALONE, Item, Measure
 from fullpipe.scorecard.values import Rows, Values, cell_labels, rows_of, values_of
 from fullpipe.sweep.cells import Cell, check_engine
@@ -40,12 +40,14 @@ def run_card(
     seeds: int | None = None,
     overrides: Sequence[str] = (),
     labels: Mapping[str, str] | None = None,
+    until_settled: bool = False,
 ) -> dict[str, Any]:
     """The scorecard of `subject` as a document that JSON can hold (docs/reference/scorecard.md
     describes it).
 
     `seeds`: runs of each cell, in place of the items'. `overrides`: changes of all items'
     scenarios, such as `path.loss=1%`. `labels`: what some names are called in the document.
+    `until_settled`: cells that had not settled run again, twice as long, for all subjects.
 
     Raises UserError for an unknown congestion control."""
     names = list(dict.fromkeys([subject, *against]))
@@ -67,7 +69,7 @@ def run_card(
             continue
         wanted += mine
         sweeps += found
-    ran = run_together(sweeps, store, jobs, on_progress) if sweeps else None
+    ran = run_together(sweeps, store, jobs, on_progress, until_settled) if sweeps else None
     if ran is not None and ran.interrupted:
         raise KeyboardInterrupt
     cells = dict(zip([(i.id, name) for i, name in wanted], ran.cells if ran else [], strict=True))
@@ -82,12 +84,13 @@ def run_card(
         "engine": engine,
         "quick": quick,
         "overrides": list(overrides),
+        "until_settled": until_settled,
         "subjects": list(called.values()),
         "runs": ran.runs if ran else 0,
         "failures": sorted(set(failures.values())),
         "items": [
             _item(item, called, cells, rows, item.needs or refused.get(item.id, ""))
-            | {"command": _command(subject, item, quick, overrides)}
+            | {"command": _command(subject, item, quick, overrides, until_settled)}
             for item in chosen
         ],
     }
@@ -103,11 +106,14 @@ def _labels(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _command(subject: str, item: Item, quick: bool, overrides: Sequence[str]) -> str:
+def _command(
+    subject: str, item: Item, quick: bool, overrides: Sequence[str], until_settled: bool
+) -> str:
     """The command that repeats an item."""
     words = ["fullpipe", "scorecard", subject, "--only", item.id]
     words += [word for change in overrides for word in ("--set", change)]
-    return shlex.join([*words, "--quick"] if quick else words)
+    words += ["--quick"] if quick else []
+    return shlex.join([*words, "--until-settled"] if until_settled else words)
 
 
 def _item(
@@ -123,10 +129,18 @@ def _item(
     }  # fmt: skip
     if why:
         return document
-    keys = [key for name in called for cell in cells[item.id, name] for key in cell.keys]
-    found = [rows.runs[key]["unsettled"] for key in keys if key in rows.runs]
-    document["settling"] = of_stored([word or "" for word in found])
-    document["cells"] = cell_labels(cells[item.id, next(iter(called))])
+    labels = cell_labels(cells[item.id, next(iter(called))])
+    settled = of_cells([
+        (
+            ", ".join(filter(None, (label, text))),
+            [rows.runs[key]["unsettled"] or "" for key in cell.keys if key in rows.runs],
+        )
+        for name, label in called.items()
+        for cell, text in zip(cells[item.id, name], labels, strict=True)
+    ])  # fmt: skip
+    document["settling"] = settled.text()
+    document["unsettled"] = list(settled.unsettled)
+    document["cells"] = labels
     alone = cells.get((item.id, ALONE))
     for measure in item.measure:
         values = {

@@ -50,6 +50,7 @@ class _Card(_Part):
     engine: str
     quick: bool
     overrides: list[str]
+    until_settled: bool = False
     items: list[_Item]
 
 

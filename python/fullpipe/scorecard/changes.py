@@ -139,10 +139,10 @@ def check_seeds(tests: int, before: int, now: int) -> None:
 
 
 def _check_alike(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for key in ("format", "engine", "quick", "overrides"):
-        if before.get(key) != now[key]:
+    for key in ("format", "engine", "quick", "overrides", "until_settled"):
+        if before.get(key, False) != now.get(key, False):
             raise UserError(
-                f"--baseline: its {key} is {before.get(key)!r}, not {now[key]!r}; they do not "
+                f"--baseline: its {key} is {before.get(key)!r}, not {now.get(key)!r}; they do not "
                 "compare"
             )
 

@@ -33,6 +33,7 @@ class Settings:
     overrides: Sequence[str] = ()
     jobs: int | None = None
     on_progress: Callable[[Progress], None] = field(default=lambda _progress: None)
+    until_settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,7 @@ def _run(
     return run_card(
         subject, against, items, store, settings.quick, settings.engine, settings.jobs,
         settings.on_progress, settings.seeds, settings.overrides, labels,
+        settings.until_settled,
     )  # fmt: skip
 
 

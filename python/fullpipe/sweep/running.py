@@ -17,7 +17,6 @@ from fullpipe.sweep.cells import (
     cells_of,
     check_engine,
     plan_runs,
-    scenario_of,
     sweep_id,
 )
 from fullpipe.sweep.file import Sweep
@@ -152,20 +151,10 @@ def _run(
 
 def _longer(sweep: Sweep, cells: list[Cell], store: Store) -> list[Planned]:
     """The runs of the cells that had not settled, twice as long; they take the place of those."""
-    from fullpipe.base.lengthening import longer
-    from fullpipe.sweep.stopping import unsettled_cells
+    from fullpipe.sweep.stopping import longer_runs, unsettled_cells
 
-    planned: list[Planned] = []
-    keys = {cell.index: cell.keys for cell in cells}
-    for index in unsettled_cells(keys, store.table("runs")):
-        cell = cells[index]
-        _, first = scenario_of(sweep, Cell(cell.index, cell.point))
-        _, last = scenario_of(sweep, cell)
-        times = longer(last.duration, first.duration)
-        if times is not None:
-            count, cell.keys, cell.times = len(cell.keys), [], times
-            planned += plan_runs(sweep, [cell], count)
-    return planned
+    found = unsettled_cells({cell.index: cell.keys for cell in cells}, store.table("runs"))
+    return [one for index in found for one in longer_runs(sweep, cells[index])]
 
 
 def _more(sweep: Sweep, cells: list[Cell], store: Store, rule: tuple[str, float]) -> list[Planned]:

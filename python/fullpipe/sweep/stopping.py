@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.lengthening import longer
 from fullpipe.statistics.intervals import half_width
+from fullpipe.sweep.cells import Cell, Planned, plan_runs, scenario_of
+from fullpipe.sweep.file import Sweep
 from fullpipe.sweep.tables import SCHEMAS
 
 
@@ -66,6 +69,18 @@ def unsettled_cells(cells: Mapping[int, Sequence[str]], runs: pa.Table) -> list[
         for index, keys in cells.items()
         if goes_on([stored_summary(words[key]) for key in keys if key in words])
     ]
+
+
+def longer_runs(sweep: Sweep, cell: Cell) -> list[Planned]:
+    """The runs of a cell that had not settled, twice as long; they take the place of those. None
+    beyond the bound."""
+    _, first = scenario_of(sweep, Cell(cell.index, cell.point))
+    _, last = scenario_of(sweep, cell)
+    times = longer(last.duration, first.duration)
+    if times is None:
+        return []
+    count, cell.keys, cell.times = len(cell.keys), [], times
+    return plan_runs(sweep, [cell], count)
 
 
 def _table_of(metric: str) -> str | None:

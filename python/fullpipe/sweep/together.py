@@ -11,6 +11,7 @@ from fullpipe.sweep.filling import fill, write_asked
 from fullpipe.sweep.pool import Pool
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.schedule import Progress
+from fullpipe.sweep.stopping import longer_runs, unsettled_cells
 from fullpipe.sweep.store import Store
 
 
@@ -31,8 +32,12 @@ def run_together(
     store: Store,
     jobs: int | None = None,
     on_progress: Callable[[Progress], None] = lambda _progress: None,
+    until_settled: bool = False,
 ) -> Ran:
     """Runs what the store lacks of these sweeps; all are of one engine.
+
+    `until_settled`: cells that had not settled run again, twice as long. Sweeps of one source have
+    the same cells, which are to be compared: where one has to, all do.
 
     Raises UserError if a cell is no scenario or the engine cannot run it."""
     ran = Ran()
@@ -43,8 +48,32 @@ def run_together(
         wanted += [(sweep, run) for _, run in plan_runs(sweep, cells, sweep.seeds.least)]
         ran.cells.append(cells)
         write_asked(store, sweep, cells)
-    filled = fill(wanted, store, Pool(jobs), on_progress)
-    ran.runs, ran.reused = len(wanted), filled.reused
-    ran.failures, ran.interrupted = filled.failures, filled.interrupted
+    while wanted:
+        filled = fill(wanted, store, Pool(jobs), on_progress)
+        ran.runs += len(wanted)
+        ran.reused += filled.reused
+        ran.failures |= filled.failures
+        ran.interrupted = filled.interrupted
+        if ran.interrupted:
+            break
+        wanted = _longer(sweeps, ran.cells, store) if until_settled else []
     store.compact()
     return ran
+
+
+def _longer(
+    sweeps: Sequence[Sweep], cells: Sequence[Sequence[Cell]], store: Store
+) -> list[tuple[Sweep, Run]]:
+    runs = store.table("runs")
+    again: dict[str, set[int]] = {}
+    for sweep, own in zip(sweeps, cells, strict=True):
+        found = unsettled_cells({cell.index: cell.keys for cell in own}, runs)
+        again.setdefault(sweep.source, set()).update(found)
+    wanted = []
+    for sweep, own in zip(sweeps, cells, strict=True):
+        indices = sorted(again[sweep.source])
+        planned = [one for index in indices for one in longer_runs(sweep, own[index])]
+        if planned:
+            write_asked(store, sweep, own)
+        wanted += [(sweep, run) for _, run in planned]
+    return wanted
