@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,15 @@ def test_repetitions_of_a_run_are_tried_with_jitter(
     found = CliRunner().invoke(app, words)
     assert found.exit_code == 0, found.output
     assert ("knife edge: the goodput is" in found.stdout) is is_edge
+
+
+def test_json_has_the_knife_edge_of_its_runs(tmp_path: Path) -> None:
+    file = tmp_path / "line.toml"
+    file.write_text(LINE.format(rtt="80ms", qdisc="cake", more=""))
+    words = ["run", str(file), "--no-report", "--json", "-o"]
+    found = CliRunner().invoke(app, [*words, str(tmp_path / "three"), "--repeat", "3"])
+    assert found.exit_code == 0, found.output
+    edges = {run["knife_edge"] for run in json.loads(found.stdout)}
+    assert len(edges) == 1 and edges.pop().startswith("knife edge: the goodput is")
+    one = CliRunner().invoke(app, [*words, str(tmp_path / "one")])
+    assert "knife_edge" not in json.loads(one.stdout), "it takes repetitions to tell"

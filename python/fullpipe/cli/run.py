@@ -263,12 +263,15 @@ def record(
         discard(folders, times)
         runs = [_with_times(one, times) for one in runs]
     if recordings:
+        groups = ({"": runs}, {"": summaries}) if is_whole else ({}, {})
+        edge = knife_edges(*groups, jobs).get("", "")
+        if repeat > 1:
+            summaries = [{**summary, "knife_edge": edge} for summary in summaries]
         _print(summaries, output.json_, output.per_flow)
         if runs[0].engine == "sim" and not output.json_:
             from fullpipe.agreement.expected import brief
 
-            edges = knife_edges({"": runs}, {"": summaries}, jobs) if is_whole else {}
-            for edge in edges.values():
+            if edge:
                 console.print(edge, soft_wrap=True)
             console.print(brief(scenario), soft_wrap=True)
         for recording in recordings:
