@@ -18,7 +18,7 @@ from fullpipe import _native
 from fullpipe.base.columns import as_numpy
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.metrics.samples import samples_of
-from fullpipe.metrics.settling import settled_summary, unsettled
+from fullpipe.metrics.settling import goes_on, settled_summary
 from fullpipe.plan.facts import facts_of
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
@@ -72,10 +72,11 @@ class Run:
 
 
 def alarms(seeds: int) -> None:
-    """Prints false alarms by scenario and window, and hits in the tutorial's contest."""
-    hits, total = 0, dict.fromkeys(WINDOWS_S, (0, 0))
+    """Prints false alarms and windows that are too short to tell, by scenario and length, and hits
+    in the tutorial's contest."""
+    hits, total = 0, {length: [0, 0, 0] for length in WINDOWS_S}
     for name, setting in SETTLED.items():
-        counts = {length: [0, 0] for length in WINDOWS_S}
+        counts = {length: [0, 0, 0] for length in WINDOWS_S}
         for seed in range(1, seeds + 1):
             run = Run(setting, seed, UNTIL_S)
             if name == "CUBIC beside BBRv3, 4 BDP":
@@ -83,16 +84,19 @@ def alarms(seeds: int) -> None:
             for length in WINDOWS_S:
                 for start in range(FROM_S, UNTIL_S - length + 1, length):
                     state = run.measured(start, start + length)[0]["state"]
-                    if state != "too short":
-                        counts[length][0] += state == "not settled"
-                        counts[length][1] += 1
-        cells = [f"{flagged} of {count}" for flagged, count in counts.values()]
+                    counts[length][0] += state == "not settled"
+                    counts[length][1] += state == "too short"
+                    counts[length][2] += 1
+        cells = [f"{flagged}, {short} of {count}" for flagged, short, count in counts.values()]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
         total = {
-            length: (total[length][0] + counts[length][0], total[length][1] + counts[length][1])
+            length: [sum(pair) for pair in zip(total[length], counts[length], strict=True)]
             for length in WINDOWS_S
         }
-    shares = [f"{100 * flagged / count:.1f} %" for flagged, count in total.values()]
+    shares = [
+        f"{100 * flagged / count:.1f} %, {100 * short / count:.0f} %"
+        for flagged, short, count in total.values()
+    ]
     print(f"| all | {' | '.join(shares)} |")
     print(f"hits: {hits} of {seeds}")
 
@@ -114,8 +118,7 @@ def coverage(groups: int, runs: int = 5) -> None:
             is_covered = interval.low <= truth <= interval.high
             first += is_covered and place == 0
             states = [state for state, _ in found]
-            goes_on = unsettled(states) or any(one["state"] == "too short" for one in states)
-            if not goes_on or place == len(rounds) - 1:
+            if not goes_on(states) or place == len(rounds) - 1:
                 covered += is_covered
                 ended.append(window[1])
                 break

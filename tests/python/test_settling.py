@@ -15,6 +15,7 @@ from fullpipe.cli import main  # noqa: F401 - the commands
 from fullpipe.cli.app import app
 from fullpipe.metrics.settling import (
     CellsSettled,
+    goes_on,
     of_cells,
     of_stored,
     sentence,
@@ -56,6 +57,15 @@ def test_as_many_alarms_as_chance_gives_are_none() -> None:
     assert not unsettled([DRIFTS] * 2 + [STANDS] * 8)
     assert len(unsettled([DRIFTS] * 3 + [STANDS] * 7)) == 3
     assert sentence([DRIFTS] + [STANDS] * 9).endswith("1 of 10 runs drift, as chance may have it")
+
+
+def test_a_group_is_too_short_where_half_of_its_runs_are() -> None:
+    short = settled_summary("too short", 87.3, [], 25.0)
+    assert sentence([short, STANDS]) == (
+        "too short to tell whether it had settled: 25 s of at least 87 s"
+    )
+    assert goes_on([short, STANDS]) and not goes_on([short, STANDS, STANDS])
+    assert sentence([short, STANDS, STANDS]) == "no drift seen in 25 s"
 
 
 def test_a_run_that_cannot_be_tested_says_why() -> None:
@@ -205,7 +215,13 @@ def test_of_many_cells_more_must_drift_than_chance_gives() -> None:
 
 
 def test_cells_that_are_too_short_are_counted_and_those_without_runs_left_out() -> None:
-    cells = [("a", ["too short", ""]), ("b", ["changing"]), ("c", [""]), ("d", [])]
-    assert of_cells(cells).text() == "too short to tell whether it had settled in 1 of 3 cells"
+    cells = [
+        ("a", ["too short", ""]),
+        ("a2", ["too short", "", ""]),
+        ("b", ["changing"]),
+        ("c", [""]),
+        ("d", []),
+    ]
+    assert of_cells(cells).text() == "too short to tell whether it had settled in 1 of 4 cells"
     assert of_cells([("", ["too short"])]).text() == "too short to tell whether it had settled"
     assert of_cells([]).text() == ""

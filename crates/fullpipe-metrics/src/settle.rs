@@ -7,6 +7,10 @@
 //! section 7.4; B. Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations
 //! Research 30(3), 1982. Several metrics of one run are tested at a level divided by their number
 //! (Bonferroni). docs/evidence/settling.md has the measured rates of false alarms and hits.
+//!
+//! No alarm means something where the test would have seen a drift. The least change that it sees in
+//! four of five runs follows from the scatter of the batches: H. S. Bloom, "Minimum Detectable Effects",
+//! Evaluation Review 19(5), 1995. Where that is large, the window is too short to tell.
 
 use crate::facts::{Facts, QueueFacts};
 use crate::samples::{QueueSamples, Samples};
@@ -27,6 +31,12 @@ const LEAST_SAMPLES_OF_A_BATCH: f64 = 5.0;
 /// Changes over the window that are not worth an alarm: of shares, and relative to the mean.
 const LEAST_CHANGE_OF_SHARE: f64 = 0.05;
 const LEAST_RELATIVE_CHANGE: f64 = 0.1;
+/// Changes over the window that a test has to see in four of five runs, else it tells nothing: of
+/// shares, and relative to the mean. The mean of the window is off by half of it at its end.
+const SEEN_CHANGE_OF_SHARE: f64 = 0.3;
+const SEEN_RELATIVE_CHANGE: f64 = 1.0;
+/// Of a backlog beside what the path itself holds: of a short queue a change by its mean is little.
+const SEEN_CHANGE_OF_BDP: f64 = 0.25;
 const PACKET_BYTES: f64 = 1514.0;
 /// Of the payload of a window, what a flow delivers whose coming or going counts.
 const LEAST_SAY: f64 = 0.05;
@@ -36,7 +46,8 @@ const MAX_FLOWS: usize = 8;
 /// What a run's window tells of its settling.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Settling {
-    /// The window has too few RTTs, seconds or samples to tell: it takes so many s.
+    /// The window has too few RTTs, seconds or samples to tell, or its batches scatter too much: it
+    /// takes some so many s.
     TooShort(f64),
     /// Flows join or a link changes within the window: means over it are of no steady state.
     Changing,
@@ -124,18 +135,31 @@ pub(crate) fn settling(
         tested.extend(backlog(queue, &batches).map(|means| (Quantity::Backlog, means)));
     }
     let count = tested.len() as f64;
-    let drifts = tested.into_iter().filter_map(|(quantity, means)| {
-        let (mean, slope, p_value) = trend(&means)?;
-        let p_value = p_value * count;
-        let is_drift = p_value < LEVEL && matters(&quantity, mean, slope * BATCHES as f64);
-        is_drift.then(|| Drift {
+    let found = tested
+        .into_iter()
+        .filter_map(|(quantity, means)| Some((quantity, trend(&means)?)));
+    let found: Vec<(Quantity, Trend)> = found.collect();
+    let bdp_bytes = delivered.iter().sum::<f64>() / length_s * facts.rtt_s;
+    let excess = found.iter().map(|(quantity, trend)| {
+        trend.least_seen(count) / has_to_see(quantity, trend.mean, bdp_bytes)
+    });
+    let excess = excess.fold(0.0, f64::max);
+    let drifts = found.into_iter().filter_map(|(quantity, trend)| {
+        let p_value = trend.p_value() * count;
+        let is_drift = p_value < LEVEL && matters(&quantity, trend.mean, trend.change());
+        is_drift.then_some(Drift {
             quantity,
-            mean,
-            slope_per_s: slope / batches.length_s,
+            mean: trend.mean,
+            slope_per_s: trend.slope / batches.length_s,
             p_value,
         })
     });
-    Settling::Tested(drifts.collect())
+    let drifts: Vec<Drift> = drifts.collect();
+    if drifts.is_empty() && excess > 1.0 {
+        // Errors of batches fall with the root of their length.
+        return Settling::TooShort(length_s * excess.powi(2));
+    }
+    Settling::Tested(drifts)
 }
 
 /// Rates that change within the window, or flows that join or leave in it and have a say: short ones
@@ -275,9 +299,43 @@ fn backlog(queue: &QueueSamples, batches: &Batches) -> Option<[f64; BATCHES]> {
     is_whole.then(|| std::array::from_fn(|batch| sums[batch] / counts[batch]))
 }
 
-/// Mean, slope a batch, and the two-sided probability of such a slope by chance. None where all means
-/// are equal.
-fn trend(means: &[f64; BATCHES]) -> Option<(f64, f64, f64)> {
+/// A straight line through the means of batches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Trend {
+    mean: f64,
+    /// Per batch, and its standard error.
+    slope: f64,
+    error: f64,
+}
+
+impl Trend {
+    /// Over the window.
+    fn change(&self) -> f64 {
+        self.slope * BATCHES as f64
+    }
+
+    /// The two-sided probability of such a slope by chance.
+    fn p_value(&self) -> f64 {
+        student_of_eight(self.slope.abs() / self.error)
+    }
+
+    /// The least change over the window that one of so many tests sees in four of five runs.
+    fn least_seen(&self, count: f64) -> f64 {
+        seen_in_errors(count) * self.error * BATCHES as f64
+    }
+}
+
+/// The slope, in standard errors, that one of so many tests sees with probability 0.8: noncentral t.
+///
+/// Source: M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 26.7.10.
+fn seen_in_errors(count: f64) -> f64 {
+    const NORMAL_80: f64 = 0.8416;
+    let critical = quantile_of_eight(LEVEL / count);
+    critical * (1.0 - 1.0 / 32.0) + NORMAL_80 * (1.0 + critical * critical / 16.0).sqrt()
+}
+
+/// None where all means are equal.
+fn trend(means: &[f64; BATCHES]) -> Option<Trend> {
     let count = BATCHES as f64;
     let mean = means.iter().sum::<f64>() / count;
     let place = |batch: usize| batch as f64 - (count - 1.0) / 2.0;
@@ -287,7 +345,20 @@ fn trend(means: &[f64; BATCHES]) -> Option<(f64, f64, f64)> {
     let errors = means.iter().enumerate();
     let errors = errors.map(|(batch, one)| (one - mean - slope * place(batch)).powi(2));
     let error = (errors.sum::<f64>() / (count - 2.0) / squares).sqrt();
-    (slope != 0.0).then(|| (mean, slope, student_of_eight(slope.abs() / error)))
+    (slope != 0.0).then_some(Trend { mean, slope, error })
+}
+
+/// The t beyond whose +- Student's t with eight degrees of freedom lies with this probability.
+fn quantile_of_eight(probability: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 100.0);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        match student_of_eight(middle) > probability {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    high
 }
 
 /// Probability that Student's t with eight degrees of freedom lies beyond +-t.
@@ -311,6 +382,17 @@ fn matters(quantity: &Quantity, mean: f64, change: f64) -> bool {
     change.abs() >= least
 }
 
+fn has_to_see(quantity: &Quantity, mean: f64, bdp_bytes: f64) -> f64 {
+    match quantity {
+        Quantity::Share(_) => SEEN_CHANGE_OF_SHARE,
+        Quantity::Goodput => SEEN_RELATIVE_CHANGE * mean,
+        Quantity::Backlog => {
+            let least = (SEEN_RELATIVE_CHANGE * mean).max(SEEN_CHANGE_OF_BDP * bdp_bytes);
+            least.max(PACKET_BYTES)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,11 +410,39 @@ mod tests {
     #[test]
     fn a_slope_is_that_of_least_squares() {
         // By hand: mean 5.5 and slope 1 a batch, but the last is 1 too high. Squares of places: 82.5.
-        let (mean, slope, p_value) =
-            trend(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 11.0]).expect("a slope");
-        assert!((mean - 5.6).abs() < 1e-12);
-        assert!((slope - (82.5 + 4.5) / 82.5).abs() < 1e-12);
-        assert!(p_value < 0.001);
+        let found = trend(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 11.0]).expect("a slope");
+        assert!((found.mean - 5.6).abs() < 1e-12);
+        assert!((found.slope - (82.5 + 4.5) / 82.5).abs() < 1e-12);
+        assert!(found.p_value() < 0.001);
         assert_eq!(trend(&[2.0; 10]), None);
+    }
+
+    #[test]
+    fn a_quantile_is_that_of_the_table() {
+        for (p, t) in [(0.1, 1.860), (0.05, 2.306), (0.01, 3.355), (0.001, 5.041)] {
+            assert!((quantile_of_eight(p) - t).abs() < 1e-3, "{t}");
+        }
+    }
+
+    #[test]
+    fn the_least_change_that_is_seen_is_seen_in_four_of_five_runs() {
+        let (mut rng, runs, sd, count) = (1u64, 20_000, 0.05, 3.0);
+        let mut uniform = || {
+            rng = rng
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (rng >> 11) as f64 / (1u64 << 53) as f64
+        };
+        // Squares of places: 82.5.
+        let slope = seen_in_errors(count) * sd / 82.5f64.sqrt();
+        let mut is_seen = |_: &i32| {
+            let means = std::array::from_fn(|batch| {
+                let normal = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+                0.5 + slope * batch as f64 + sd * normal
+            });
+            trend(&means).expect("noise").p_value() * count < LEVEL
+        };
+        let power = (0..runs).filter(&mut is_seen).count() as f64 / f64::from(runs);
+        assert!((power - 0.8).abs() < 0.02, "{power}");
     }
 }

@@ -87,6 +87,15 @@ fn a_run(shares: &[f64], backlog: &[f64]) -> Samples {
     }
 }
 
+/// Whether a drift is seen; none is where the window is too short to tell.
+fn is_flagged(samples: &Samples) -> bool {
+    match Measured::new(samples, &facts()).settling() {
+        Settling::Tested(drifts) => !drifts.is_empty(),
+        Settling::TooShort(_) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn drifts(samples: &Samples, facts: &Facts) -> Vec<Drift> {
     match Measured::new(samples, facts).settling() {
         Settling::Tested(drifts) => drifts.clone(),
@@ -105,11 +114,47 @@ fn runs_that_had_settled_are_flagged_in_at_most_one_of_twenty() {
                 values.map(|value| mean + deviation * value).collect()
             };
             let (shares, backlog) = (series(0.5, 0.2), series(5e4, 2e4));
-            !drifts(&a_run(&shares, &backlog), &facts()).is_empty()
+            is_flagged(&a_run(&shares, &backlog))
         });
         let flagged = flagged.count();
         assert!(flagged <= 25, "memory {memory}: {flagged} of 500");
     }
+}
+
+#[test]
+fn a_window_whose_batches_scatter_tells_nothing_until_it_is_long() {
+    // A share of 0.5 +- 0.12 that forgets within 2 s: means of 2.5 s have a deviation of some 0.09, so
+    // that a line has to rise by 0.6 to be seen. In 1000 s those of 100 s have 0.024: by 0.16.
+    let mut noise = Noise(3);
+    let mut told = |seconds: usize, deviation: f64| {
+        let short = (0..50).filter(|_| {
+            let around = noise.correlated(20.0, 10 * seconds).into_iter();
+            let shares: Vec<f64> = around.map(|one| 0.5 + deviation * one).collect();
+            let run = a_run(&shares, &vec![5e4; shares.len()]);
+            matches!(
+                Measured::new(&run, &facts()).settling(),
+                Settling::TooShort(_)
+            )
+        });
+        50 - short.count()
+    };
+    assert!(told(25, 0.12) <= 3);
+    assert!(told(1000, 0.12) >= 47);
+    assert!(told(25, 0.03) >= 47, "a quiet share is told in 25 s");
+}
+
+#[test]
+fn a_drift_that_noise_hides_is_not_called_settled() {
+    // From 0.7 to 0.4 in 25 s, in noise in which it is seen in some runs only.
+    let mut noise = Noise(4);
+    let settled = (0..200).filter(|_| {
+        let around = noise.correlated(5.0, COUNT).into_iter().enumerate();
+        let shares = around.map(|(index, one)| 0.7 - 0.0012 * index as f64 + 0.12 * one);
+        let run = a_run(&shares.collect::<Vec<_>>(), &[5e4; COUNT]);
+        *Measured::new(&run, &facts()).settling() == Settling::Tested(vec![])
+    });
+    let settled = settled.count();
+    assert!(settled <= 20, "{settled} of 200");
 }
 
 #[test]

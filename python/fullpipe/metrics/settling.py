@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 #: Runs that had settled and are flagged all the same, at most (docs/evidence/settling.md).
@@ -17,7 +17,7 @@ FALSE_ALARMS = 0.05
 #: own time, which no window that is too short can tell.
 _LONGER = 6
 _NOT_TESTED = {
-    "too short": "too short to tell whether it had settled: {window:g} s of at least {least:.3g} s",
+    "too short": "too short to tell whether it had settled: {window:g} s of at least {least} s",
     "changing": "not tested for settling: flows or rates change within the window",
 }
 _TESTED = ("not settled", "no drift seen")
@@ -55,7 +55,13 @@ def unsettled(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def goes_on(runs: Sequence[Mapping[str, Any]]) -> bool:
     """Whether longer runs than these could settle: they had not, or are too short to tell."""
-    return bool(unsettled(runs)) or any(one["state"] == "too short" for one in runs)
+    return bool(unsettled(runs)) or _is_short(runs)
+
+
+def _is_short(runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether so many are too short to tell that the others tell nothing of all: half of them."""
+    short = sum(bool(one["state"] == "too short") for one in runs)
+    return 2 * short >= max(len(runs), 1)
 
 
 def sentence(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -67,9 +73,11 @@ def sentence(runs: Sequence[Mapping[str, Any]]) -> str:
         return f"not settled{of}: {_drift(flagged)}; needs some {_round(_LONGER * window_s)} s"
     window_s = runs[0]["window_s"]
     states = Counter(one["state"] for one in runs)
-    for state, text in _NOT_TESTED.items():
-        if states[state]:
-            return text.format(window=window_s, least=runs[0]["least_window_s"])
+    if _is_short(runs):
+        least = median(one["least_window_s"] for one in runs if one["state"] == "too short")
+        return _NOT_TESTED["too short"].format(window=window_s, least=_round(least))
+    if states["changing"]:
+        return _NOT_TESTED["changing"]
     chance = states["not settled"]
     more = f"; {chance} of {len(runs)} runs drift, as chance may have it" if chance else ""
     return f"no drift seen in {window_s:g} s{more}"
@@ -136,7 +144,7 @@ def of_cells(cells: Sequence[tuple[str, Sequence[str]]]) -> CellsSettled:
     several = flagged and _chance(flagged, tested) <= FALSE_ALARMS
     level = FALSE_ALARMS if several else FALSE_ALARMS / max(tested, 1)
     found = [one for one, chance in zip(known, chances, strict=True) if chance <= level]
-    short = sum(any(one["state"] == "too short" for one in runs) for _, runs in known)
+    short = sum(_is_short(runs) for _, runs in known)
     drift = _drift([run for run in found[0][1] if run["drifts"]]) if found else ""
     return CellsSettled(len(known), tuple(name for name, _ in found), short, drift)
 
