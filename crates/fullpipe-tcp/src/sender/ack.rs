@@ -140,7 +140,7 @@ impl Sender {
         let delivered = self.rate.delivered();
         info.newly_delivered = delivered.wrapping_sub(delivered_before);
         self.recovery
-            .learn_reordering(info, &self.flight, delivered);
+            .learn_reordering(info, (&self.flight, &self.stream), delivered);
     }
 
     /// An ACK older than one before: only its SACK blocks count (tcp_ack(), old_ack).
@@ -159,7 +159,7 @@ impl Sender {
         // What it delivers is not counted (sack_delivered of tcp_ack()).
         self.rate.set_delivered(delivered);
         self.recovery
-            .learn_reordering(&info, &self.flight, delivered);
+            .learn_reordering(&info, (&self.flight, &self.stream), delivered);
         self.alert(self.flight.una(), &mut info);
     }
 

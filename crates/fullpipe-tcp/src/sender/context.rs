@@ -77,6 +77,10 @@ impl Context for Surroundings<'_> {
         }
     }
 
+    fn full_packets(&self, first: u32, end: u32) -> u32 {
+        self.stream.full_packets(first, end)
+    }
+
     fn restamp_cwnd(&mut self) {
         self.cwnd_use.restamp(self.now_ns);
     }

@@ -66,6 +66,9 @@ impl Deliveries<'_> {
         // (tcp_sacktag_skip()).
         if let Some(duplicate) = duplicate.filter(|_| has_ended) {
             self.walk_duplicate(&duplicate, ack.next, info);
+            if duplicate.start >= ack.next {
+                self.recovery.count_needless(&duplicate, self.flight);
+            }
         }
         let ends = blocks.iter().map(|block| block.end.min(next));
         info.sacked_end = ends.max().unwrap_or(0);
@@ -127,6 +130,18 @@ impl Deliveries<'_> {
                 self.flight.end_retransmission(number);
             }
             number = following;
+        }
+        self.part_behind(end);
+    }
+
+    /// Of a SACKed buffer in which a DSACK ends before packet `end`, the rest becomes a buffer of its own: what was
+    /// split for the walk is merged again with the data before it only (tcp_match_skb_to_sack(),
+    /// tcp_shift_skb_data()).
+    fn part_behind(&mut self, end: u32) {
+        let (una, next) = (self.flight.una(), self.flight.next());
+        let is_within = una < end && end < next;
+        if is_within && self.flight.is_sacked_alone(end - 1) && self.flight.is_sacked_alone(end) {
+            self.queue.cut_before(end, una);
         }
     }
 
@@ -282,6 +297,8 @@ impl Deliveries<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sender::stream::Stream;
+    use crate::sender::testing::config;
 
     const MS: u64 = 1_000_000;
 
@@ -291,6 +308,7 @@ mod tests {
         queue: WriteQueue,
         rate: RateState,
         recovery: Recovery,
+        stream: Stream,
         retransmissions: u64,
     }
 
@@ -301,6 +319,7 @@ mod tests {
                 queue: WriteQueue::new(1448, 44, 1 << 20),
                 rate: RateState::default(),
                 recovery: Recovery::new(),
+                stream: Stream::new(&config()),
                 retransmissions: 0,
             };
             for at_ms in 10..15 {
@@ -389,9 +408,11 @@ mod tests {
     fn a_packet_that_is_acknowledged_below_one_sacked_before_was_reordered() {
         let mut parts = Parts::new();
         let info = parts.take(&ack(0, &[(6, 7)]));
-        parts
-            .recovery
-            .learn_reordering(&info, &parts.flight, parts.rate.delivered());
+        parts.recovery.learn_reordering(
+            &info,
+            (&parts.flight, &parts.stream),
+            parts.rate.delivered(),
+        );
         let info = parts.take(&ack(0, &[(3, 4), (6, 7)]));
         assert_eq!(info.reordered, Some(3));
     }
@@ -404,9 +425,11 @@ mod tests {
             let mut parts = Parts::new();
             for ack in [ack(1, &[(2, 3)]), ack(next, &[])] {
                 let info = parts.take(&ack);
-                parts
-                    .recovery
-                    .learn_reordering(&info, &parts.flight, parts.rate.delivered());
+                parts.recovery.learn_reordering(
+                    &info,
+                    (&parts.flight, &parts.stream),
+                    parts.rate.delivered(),
+                );
             }
             assert_eq!(parts.recovery.dupthresh(), threshold, "{next}");
             assert_eq!(parts.recovery.reorderings(), 1);
@@ -419,9 +442,11 @@ mod tests {
         let mut parts = Parts::new();
         for ack in [ack(0, &[(8, 9)]), ack(2, &[(4, 5), (8, 9)])] {
             let info = parts.take(&ack);
-            parts
-                .recovery
-                .learn_reordering(&info, &parts.flight, parts.rate.delivered());
+            parts.recovery.learn_reordering(
+                &info,
+                (&parts.flight, &parts.stream),
+                parts.rate.delivered(),
+            );
         }
         assert_eq!(
             (parts.recovery.dupthresh(), parts.recovery.reorderings()),
@@ -439,9 +464,11 @@ mod tests {
             let mut answer = ack(5, &[(8, 9), (7, end)]);
             answer.dsack = true;
             let info = parts.take(&answer);
-            parts
-                .recovery
-                .learn_reordering(&info, &parts.flight, parts.rate.delivered());
+            parts.recovery.learn_reordering(
+                &info,
+                (&parts.flight, &parts.stream),
+                parts.rate.delivered(),
+            );
             assert_eq!(parts.recovery.reorderings(), reorderings, "{end}");
         }
     }
@@ -454,6 +481,30 @@ mod tests {
         parts.take(&ack(3, &[(4, 8)]));
         let sent_again: Vec<bool> = (3..10).map(|n| parts.flight.was_retransmitted(n)).collect();
         assert_eq!(sent_again, [false, true, true, true, true, false, false]);
+    }
+
+    #[test]
+    fn what_lies_behind_a_dsack_within_a_sacked_buffer_is_a_buffer_of_its_own() {
+        // tcp_shift_skb_data() takes what was split back from the left only. Packet 4 was sent again, fills the hole
+        // between 3 and 5, and shares its record with both, not with 6 and 7 (script 9012-66 of the differential
+        // test).
+        for (has_dsack, sent_again) in [
+            (true, [true, true, true, false, false]),
+            (false, [true, true, true, true, true]),
+        ] {
+            let mut parts = Parts::new();
+            parts.take(&ack(1, &[(3, 4)]));
+            parts.take(&ack(1, &[(3, 4), (5, 8)]));
+            parts.send_again(4, 1);
+            if has_dsack {
+                let mut answer = ack(1, &[(5, 6), (5, 8), (3, 4)]);
+                answer.dsack = true;
+                parts.take(&answer);
+            }
+            parts.take(&ack(1, &[(3, 8)]));
+            let flags: Vec<bool> = (3..8).map(|n| parts.flight.was_retransmitted(n)).collect();
+            assert_eq!(flags, sent_again, "{has_dsack}");
+        }
     }
 
     #[test]

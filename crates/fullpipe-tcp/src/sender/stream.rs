@@ -210,6 +210,18 @@ impl Stream {
         u64::from(number) * u64::from(self.mss_bytes) - missing
     }
 
+    /// How many full packets hold what those from `first` to `end` hold, rounded up.
+    #[inline]
+    pub(super) fn full_packets(&self, first: u32, end: u32) -> u32 {
+        if self.shorts.is_empty() {
+            return end.saturating_sub(first);
+        }
+        let bytes = self
+            .bytes_before(end)
+            .saturating_sub(self.bytes_before(first));
+        bytes.div_ceil(u64::from(self.mss_bytes)) as u32
+    }
+
     /// Payload of the packets before `number`, the short last packet included.
     pub(super) fn data_bytes(&self, number: u32) -> u64 {
         let end = self.end();

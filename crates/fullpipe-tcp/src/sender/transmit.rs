@@ -320,14 +320,10 @@ impl Sender {
             return Err(Stop::Other);
         }
         let burst = most.min(window_room).min(head.packets);
-        if push == Push::AsMany
-            && head.packets > 1
-            && self.defers(room, window_room, bounds.most, &head)
-        {
-            return Err(match room < window_room && room <= head.packets {
-                true => Stop::CwndFull,
-                false => Stop::Other,
-            });
+        if push == Push::AsMany && head.packets > 1 {
+            if let Some(stop) = self.defers(room, bounds.most, &head) {
+                return Err(stop);
+            }
         }
         let burst = match push {
             Push::Probe => burst,
@@ -386,24 +382,30 @@ impl Sender {
     /// tcp_tso_should_defer(): waits for a larger burst if an ACK is due soon. A buffer that is not the
     /// last is sent at once if all of it fits.
     #[inline(always)] // as `send_new`
-    fn defers(&self, room: u32, window_room: u32, max_burst: u32, head: &Head) -> bool {
-        let limit = room.min(window_room);
+    fn defers(&self, room: u32, max_burst: u32, head: &Head) -> Option<Stop> {
+        let mss = u64::from(self.config.mss_bytes);
+        let (una, next) = (self.flight.una(), self.flight.next());
+        let out_bytes = self.stream.bytes_before(next) - self.stream.bytes_before(una);
+        let window_left = self.peer.window_bytes().saturating_sub(out_bytes);
+        let cwnd_left = u64::from(room) * mss;
+        let limit = window_left.min(cwnd_left);
+        let head_end = self.stream.data_bytes(next + head.packets);
+        let head_bytes = head_end - self.stream.bytes_before(next);
         // With pacing, tcp_wstamp_ns is the next departure that the rate allows, so a burst that the
         // pacing timer releases may still be deferred.
         if self.recovery.state() >= CaState::Recovery
             || self.now_ns.saturating_sub(self.pacing.next_ns()) > NS_PER_MS
-            || limit >= max_burst
-            || !head.is_last && head.packets <= limit
+            || limit >= u64::from(max_burst) * mss
+            || !head.is_last && head_bytes <= limit
             || self.flight.is_empty()
         {
-            return false;
+            return None;
         }
         // sysctl tcp_tso_win_divisor: a third of the window is sent at once.
-        let mss = u64::from(self.config.mss_bytes);
         let cwnd_bytes = u64::from(self.control.cwnd()) * mss;
         let window_bytes = self.peer.window_bytes().min(cwnd_bytes);
-        if u64::from(limit) * mss >= window_bytes / 3 {
-            return false;
+        if limit >= window_bytes / 3 {
+            return None;
         }
         let srtt_ns = self.rtt.smoothed8() * 1000 / 8;
         let ack_at_ns = self.flight.first_sent_ns() + srtt_ns;
@@ -412,7 +414,12 @@ impl Sender {
             false => srtt_ns / 2,
         };
         // Data that the window has room for are deferred only if the application may add to them.
-        ack_at_ns <= self.now_ns + patience_ns && (head.packets >= limit || head.may_grow)
+        let waits = ack_at_ns <= self.now_ns + patience_ns;
+        let stop = match cwnd_left < window_left && cwnd_left <= head_bytes {
+            true => Stop::CwndFull,
+            false => Stop::Other,
+        };
+        (waits && (head_bytes >= limit || head.may_grow)).then_some(stop)
     }
 
     /// tcp_cwnd_validate().

@@ -307,3 +307,29 @@ fn the_largest_distance_of_reordering_is_kept() {
     });
     assert_eq!(seen, [3, 5, 5]);
 }
+
+#[test]
+fn the_distance_of_reordering_is_one_of_bytes() {
+    // tcp_check_sack_reordering() divides bytes by the MSS: two full packets and five of 10 bytes are as long as
+    // three (script 9073-181 of the differential test).
+    let mut script = Script::new(Setup {
+        cwnd: 20,
+        cc: OWNER,
+        is_written: true,
+        nodelay: true,
+        ..Setup::default()
+    });
+    script.writes(1);
+    for _ in 0..5 {
+        script.writes_bytes(10);
+        script.sends();
+    }
+    script.writes(4);
+    script.at(40 * MS).takes(sack(0, [(6, 7)]));
+    script.at(41 * MS).takes(ack(1).echo(0));
+    assert_eq!(script.told().0.reordering, 3);
+    // Up to packet 9 it is four and a bit.
+    script.takes(sack(2, [(9, 10)]));
+    script.takes(sack(6, [(9, 10)]).echo(0));
+    assert_eq!(script.told().0.reordering, 5);
+}

@@ -252,3 +252,28 @@ fn a_second_timeout_counts_a_retransmission_that_is_still_in_flight_twice_until_
         .gets(ack(11).echo(timeout_ns));
     assert_eq!(script.flight(), 0);
 }
+
+#[test]
+fn a_dsack_inside_a_block_up_to_the_last_packet_counts_twice() {
+    // tcp_sacktag_walk() meets its packets with the block before, and then starts over at the DSACK
+    // (tcp_sacktag_skip()). Script 9061-73 of the differential test: one DSACK of a loss probe undid a recovery of
+    // two retransmissions.
+    for (end, undos) in [(14, 1), (13, 0)] {
+        let mut script = Script::new(Setup {
+            is_written: true,
+            ..Setup::default()
+        });
+        script.writes_singly(10);
+        script.at(40 * MS).gets(sack(0, [(1, 3), (4, 9)]));
+        script.at(80 * MS).gets(sack(3, [(4, 10)]).echo(40 * MS));
+        script.at(81 * MS).gets(ack(10).echo(40 * MS));
+        assert_eq!(script.sender().info().total_retrans, 2);
+        script.at(90 * MS).writes_singly(4);
+        assert_eq!(script.fires(), "13r");
+        let now_ns = script.now();
+        script
+            .at(now_ns + 40 * MS)
+            .gets(dsack(11, [(end - 1, end), (12, end)]).echo(90 * MS));
+        assert_eq!(script.undos(), undos, "{end}");
+    }
+}

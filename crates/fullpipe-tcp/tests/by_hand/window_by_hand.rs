@@ -4,7 +4,7 @@
 use fullpipe_cc::EventKind;
 use fullpipe_tcp::Established;
 
-use super::script::{ack, Open, Script, Setup, MS, MSS, WITNESS};
+use super::script::{ack, Open, Script, Setup, MS, MSS, US, WITNESS};
 
 const INFINITE: u32 = 0x7fff_ffff;
 
@@ -266,5 +266,29 @@ fn a_window_of_a_packet_and_a_part_lets_one_packet_through_an_rtt() {
     for next in 1..5_u32 {
         let sent = script.at(u64::from(next) * 40 * MS).gets(ack(next));
         assert_eq!(sent, next.to_string());
+    }
+}
+
+#[test]
+fn a_burst_waits_for_an_ack_while_the_window_has_room_for_less_than_it_in_bytes() {
+    // tcp_tso_should_defer() compares bytes: a window of a packet and a part has no room for a burst of two, of
+    // which the second is short (script 9061-83 of the differential test).
+    let mss = u64::from(MSS);
+    for (left_bytes, sent) in [(mss + mss / 3, ""), (2 * mss, "11 12")] {
+        let mut script = Script::new(Setup {
+            cwnd: 30,
+            window_bytes: 11 * mss + left_bytes,
+            is_written: true,
+            nodelay: true,
+            burst_packets: 2,
+            ..Setup::default()
+        });
+        for _ in 0..5 {
+            script.writes(2);
+        }
+        // Only what follows another burst within a millisecond waits.
+        assert_eq!(script.at(40 * MS - US).writes(1), "10");
+        script.writes_bytes(mss + 3);
+        assert_eq!(script.sends(), sent, "{left_bytes}");
     }
 }

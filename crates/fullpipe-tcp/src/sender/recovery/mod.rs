@@ -25,6 +25,7 @@ use super::ack_info::AckInfo;
 use super::flight::{Flight, LostPacket};
 use super::journal::SenderEvent;
 use super::rtt::Rtt;
+use super::stream::Stream;
 
 pub(super) use self::undo::echoes_before;
 
@@ -42,6 +43,8 @@ pub(super) trait Context {
     fn tell_lost(&mut self, recovery: &Recovery, flight: &Flight, packet: &LostPacket);
     /// The window was set: what is unused of it counts from now on.
     fn restamp_cwnd(&mut self);
+    /// How many full packets hold what those from `first` to `end` hold.
+    fn full_packets(&self, first: u32, end: u32) -> u32;
     fn record(&mut self, event: SenderEvent);
 }
 
@@ -216,17 +219,22 @@ impl Recovery {
 
     /// tcp_check_sack_reordering(), tcp_rack_update_reo_wnd().
     #[inline(always)]
-    pub(super) fn learn_reordering(&mut self, info: &AckInfo, flight: &Flight, delivered: u32) {
+    pub(super) fn learn_reordering(
+        &mut self,
+        info: &AckInfo,
+        (flight, stream): (&Flight, &Stream),
+        delivered: u32,
+    ) {
         self.reordering.sacked_up_to(info.sacked_end);
         if let Some(late) = info.reordered {
             if self.state != CaState::Loss || self.undo.is_possible() {
                 let end = self.reordering.highest_sacked();
-                self.reordering.seen(late, end);
+                self.reordering.seen(stream.full_packets(late, end));
             }
         }
         if let Some(late) = info.acked_late {
             let end = self.highest_sack(flight);
-            self.reordering.seen(late, end);
+            self.reordering.seen(stream.full_packets(late, end));
         }
         let prior = info.sample.prior_delivered;
         if prior != 0 {
@@ -256,13 +264,19 @@ impl Recovery {
         }
         let is_probes = self.probe.ends_at(duplicate.end);
         self.reordering.duplicate_reported(is_probes);
+        self.count_needless(duplicate, flight);
+        true
+    }
+
+    /// Each walk that finds the packets of a DSACK sent again counts them (tcp_sacktag_one()).
+    pub(super) fn count_needless(&mut self, duplicate: &Block, flight: &Flight) {
+        let packets = duplicate.end.saturating_sub(duplicate.start);
         let was_sent_again = duplicate.start < flight.una()
             || duplicate.end <= flight.next() && flight.was_retransmitted(duplicate.start);
         if was_sent_again {
             self.undo
                 .retransmission_was_needless(duplicate.end, packets);
         }
-        true
     }
 
     /// Whether packets just before `end` belong to an episode that may be undone.

@@ -95,7 +95,7 @@ impl Recovery {
             return false;
         }
         let end = self.highest_sack(flight);
-        self.reordering.seen(prior_una, end);
+        self.reordering.seen(context.full_packets(prior_una, end));
         if flight.retransmitted() > 0 {
             return true;
         }

@@ -54,10 +54,9 @@ impl Reordering {
         self.highest_sacked
     }
 
-    /// Packet `number`, which was sent once, was delivered after later ones up to `end`
-    /// (tcp_highest_sack_seq()).
-    pub(super) fn seen(&mut self, number: u32, end: u32) {
-        let distance = end.saturating_sub(number);
+    /// A packet that was sent once was delivered after later ones: as many full packets are as long as it and
+    /// all that are before the end of the highest SACKed one (tcp_check_sack_reordering()).
+    pub(super) fn seen(&mut self, distance: u32) {
         if distance == 0 {
             return;
         }

@@ -10,6 +10,8 @@ use crate::sender::journal::SenderEvent;
 use crate::sender::rate::RateState;
 use crate::sender::rtt::Rtt;
 use crate::sender::scoreboard::Sent;
+use crate::sender::stream::Stream;
+use crate::sender::testing::config;
 use crate::sender::write_queue::WriteQueue;
 
 use super::{Context, Decision, Recovery, Resend};
@@ -72,6 +74,10 @@ impl Context for Halving {
         self.lost += 1;
     }
 
+    fn full_packets(&self, first: u32, end: u32) -> u32 {
+        end.saturating_sub(first)
+    }
+
     fn restamp_cwnd(&mut self) {}
 
     fn record(&mut self, event: SenderEvent) {
@@ -86,6 +92,7 @@ struct Path {
     recovery: Recovery,
     queue: WriteQueue,
     rate: RateState,
+    stream: Stream,
     retransmissions: u64,
 }
 
@@ -112,6 +119,7 @@ impl Path {
             recovery: Recovery::new(),
             queue: WriteQueue::new(1448, 44, 1 << 20),
             rate: RateState::default(),
+            stream: Stream::new(&config()),
             retransmissions: 0,
         };
         path.recovery.established(true);
@@ -181,7 +189,7 @@ impl Path {
         deliveries.acknowledge::<false>(ack.next, &mut info);
         let delivered = self.rate.delivered();
         self.recovery
-            .learn_reordering(&info, &self.flight, delivered);
+            .learn_reordering(&info, (&self.flight, &self.stream), delivered);
         info.ece = ack.marks > 0;
         let dubious = self.recovery.is_dubious(&info);
         dubious.then(|| {
