@@ -7,6 +7,8 @@
 
 use fullpipe_plan::Kernel;
 
+use crate::skb::{BUFFER_BYTES, ROUNDED_BUFFER_BYTES};
+
 /// The rules of one kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Kernel);
@@ -121,6 +123,15 @@ impl Rules {
     /// 2dc334f1a63a (MSG_SPLICE_PAGES), in 6.5.
     pub(crate) fn sends_page_by_page(self) -> bool {
         !self.since(Kernel::Linux6_12)
+    }
+
+    /// truesize of an empty buffer of the write queue. The head of one has its exact size since commit
+    /// bf9f1baa279f (skb_small_head_cache), in 6.3.
+    pub(crate) fn buffer_bytes(self) -> u64 {
+        match self.since(Kernel::Linux6_12) {
+            true => BUFFER_BYTES,
+            false => ROUNDED_BUFFER_BYTES,
+        }
     }
 
     /// A burst may take packets from the next buffer of the write queue: tcp_grow_skb(), commit

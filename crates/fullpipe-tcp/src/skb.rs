@@ -8,5 +8,7 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 pub(crate) const HEADER_ROOM_BYTES: u64 = 256;
 /// truesize of an empty buffer (tcp_stream_alloc_skb() of 6.12): both structures and a head of 320 bytes.
 pub(crate) const BUFFER_BYTES: u64 = 896;
+/// The same where the head is rounded up to a size of kmalloc(), 1024 bytes.
+pub(crate) const ROUNDED_BUFFER_BYTES: u64 = 1_280;
 /// Largest payload of a buffer: sk_gso_max_size less headers.
 pub(crate) const GSO_MAX_BYTES: u64 = 65_536 - HEADER_ROOM_BYTES - 1;

@@ -45,6 +45,13 @@ impl Sender {
         }
         let end_bytes = u64::from(self.stream.end()) * u64::from(self.config.mss_bytes);
         self.queue.begin_write();
+        let only_fills = end_bytes <= self.queue.written_bytes();
+        if only_fills {
+            // Its bytes were added to a short packet (tcp_push()).
+            self.push_pending(Push::AsMany, out);
+        } else if self.stream.take_has_filled() {
+            self.queue.clear_push();
+        }
         loop {
             let left_bytes = end_bytes.saturating_sub(self.queue.written_bytes());
             let is_last = left_bytes <= WRITE_BYTES;

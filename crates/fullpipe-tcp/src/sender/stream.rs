@@ -21,6 +21,8 @@ pub(super) struct Stream {
     /// Packets that writes left short, each with the payload missing in it and all before
     /// ([`Self::write_bytes`]).
     shorts: Vec<(u32, u64)>,
+    /// A write has added to a short packet.
+    has_filled: bool,
     is_closed: bool,
     /// The number of the FIN if it is sent without data.
     lone_fin: Option<u32>,
@@ -46,6 +48,7 @@ impl Stream {
             written,
             last_payload,
             shorts: Vec::new(),
+            has_filled: false,
             is_closed,
             lone_fin: None,
             is_ready: written > 0,
@@ -77,6 +80,7 @@ impl Stream {
             let mut still = missing;
             if number >= next {
                 let taken = left.min(missing - before);
+                self.has_filled = true;
                 left -= taken;
                 still -= taken;
             }
@@ -91,6 +95,11 @@ impl Stream {
             self.shorts
                 .push((self.written - 1, self.missing() + missing));
         }
+    }
+
+    /// Whether a write has added to a short packet since the last call.
+    pub(super) fn take_has_filled(&mut self) -> bool {
+        std::mem::take(&mut self.has_filled)
     }
 
     /// Payload missing in all packets.

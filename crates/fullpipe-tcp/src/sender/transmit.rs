@@ -64,7 +64,10 @@ impl Sender {
         if resend != Resend::Nothing {
             self.send_lost(resend, out);
         }
-        self.send_new(Push::AsMany, out);
+        // An application that is about to write adds to what waits before anything is sent.
+        if !self.stream.is_ready() {
+            self.send_new(Push::AsMany, out);
+        }
         self.check_space();
         self.end_softirq(out);
         while self.stream.is_ready() {

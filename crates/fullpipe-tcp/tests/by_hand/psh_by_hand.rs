@@ -56,3 +56,24 @@ fn a_write_that_a_full_buffer_cuts_leaves_no_psh_behind_for_the_next_one() {
     script.writes_bytes(2 * u64::from(MSS));
     assert_eq!(pushed(&mut script), [2]);
 }
+
+#[test]
+fn a_short_packet_that_a_later_write_fills_loses_its_psh() {
+    // tcp_sendmsg_locked() clears the mark before anything is sent. Script 9173-38 of the differential test: Nagle's
+    // algorithm holds the last byte of the second write back.
+    let mut script = Script::started(Setup {
+        is_written: true,
+        ..Setup::default()
+    });
+    let full = u64::from(MSS);
+    script.writes_bytes(1);
+    assert_eq!(pushed(&mut script), [0]);
+    script.writes_bytes(full + 1);
+    assert_eq!(pushed(&mut script), []);
+    script.writes_bytes(full);
+    assert_eq!(pushed(&mut script), []);
+    assert_eq!(script.sender().unsent_bytes(), 1);
+    // What fills it up and no more keeps the mark.
+    script.writes_bytes(full - 1);
+    assert_eq!(pushed(&mut script), [3]);
+}
