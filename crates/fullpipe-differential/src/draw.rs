@@ -84,7 +84,7 @@ fn draw_whole(seed: u64, number: u64, own_seed: u64, kernel: Kernel) -> Result<S
         phase_us: dice.up_to(PHASE_MAX_US),
         host: Host {
             cc: dice.choose(&["reno", "cubic"]).to_owned(),
-            nodelay: true,
+            nodelay: dice.happens(700),
             ecn: has_ecn,
         },
         peer: Peer {
