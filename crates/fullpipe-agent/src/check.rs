@@ -1,7 +1,7 @@
 //! Refuses plans that this agent cannot run, before anything is built.
 
 use fullpipe_net::Aqm;
-use fullpipe_plan::{AckPolicy, Link, Plan, ProbeKind};
+use fullpipe_plan::{AckPolicy, Flow, Link, Plan, ProbeKind};
 
 /// `sk_pacing_shift` of every socket; only drivers can change it (sk_pacing_shift_update()).
 const KERNEL_PACING_SHIFT: u8 = 10;
@@ -58,6 +58,14 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     if host.reader_pauses.is_some() {
         return bad(
             "host.reader_pause: for engine sim; --background-processes keeps a kernel busy".into(),
+        );
+    }
+    let is_own = |flow: &Flow| flow.cc.algorithm.is_some();
+    if host.sysctl.tcp_min_tso_segs.is_some() && plan.flows.iter().any(is_own) {
+        return bad(
+            "host.sysctl.tcp_min_tso_segs: fullpipe's algorithms answer for themselves in a kernel; \
+             use the kernel's own (kernel:cubic), or engine sim"
+                .into(),
         );
     }
     if host.receive_aggregation_ns > 0 {
@@ -133,6 +141,7 @@ pub(crate) fn check_for_peers(plan: &Plan) -> Result<(), String> {
         )),
         false => Ok(()),
     };
+    has("host.sysctl", !plan.host.sysctl.is_default())?;
     has("path.loss", access.loss.is_some())?;
     has("path.reverse_loss", access.reverse_loss.is_some())?;
     has("path.jitter", access.jitter.is_some())?;

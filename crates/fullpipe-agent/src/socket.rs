@@ -130,15 +130,26 @@ pub(crate) fn limit_receive_window(socket: &OwnedFd, bytes: u32) -> io::Result<(
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
 }
 
-fn set(socket: &OwnedFd, level: i32, option: i32, value: u32) -> io::Result<()> {
-    // SAFETY: the option takes an int, which outlives the call.
+/// Limits the rate at which TCP, or fq below it, spaces packets (socket(7) has no word of it;
+/// sk_setsockopt(), SO_MAX_PACING_RATE).
+pub(crate) fn limit_pacing(socket: &OwnedFd, bytes_per_s: u64) -> io::Result<()> {
+    set(
+        socket,
+        libc::SOL_SOCKET,
+        libc::SO_MAX_PACING_RATE,
+        bytes_per_s,
+    )
+}
+
+fn set<T: Copy>(socket: &OwnedFd, level: i32, option: i32, value: T) -> io::Result<()> {
+    // SAFETY: the option takes an int or an unsigned long, which outlives the call.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
             level,
             option,
             (&raw const value).cast(),
-            size_of::<u32>() as libc::socklen_t,
+            size_of::<T>() as libc::socklen_t,
         )
     };
     nix::errno::Errno::result(done)?;

@@ -70,6 +70,8 @@ impl Model {
             initial_cwnd: INITIAL_CWND,
             wmem_max_bytes: WMEM_MAX_BYTES,
             notsent_lowat_bytes: None,
+            max_pacing_bytes_per_s: u64::MAX,
+            sysctl: fullpipe_plan::Sysctl::default(),
             nodelay: host.nodelay,
             ecn: host.ecn,
             feedback: EcnFeedback::Latched,

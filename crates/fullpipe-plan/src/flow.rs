@@ -44,6 +44,9 @@ pub struct Flow {
     /// Its application sets TCP_NODELAY: short packets leave at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nodelay: bool,
+    /// SO_MAX_PACING_RATE of the sending socket. `None`: not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pacing_rate_bps: Option<u64>,
     /// Whether it negotiates ECN.
     pub ecn: bool,
     /// Which kind of ECN.

@@ -3,6 +3,8 @@
 use fullpipe_net::Kernel;
 use serde::{Deserialize, Serialize};
 
+use crate::sysctl::Sysctl;
+
 /// How the end hosts are set up; the same for all.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +53,9 @@ pub struct HostOptions {
     /// a timer; 0: at that time.
     #[serde(default = "program_timer_ns", skip_serializing_if = "is_tokio")]
     pub program_timer_ns: u64,
+    /// What is not as Linux has it by default.
+    #[serde(default, skip_serializing_if = "Sysctl::is_default")]
+    pub sysctl: Sysctl,
 }
 
 /// The resolution of tokio's timers, under which most QUIC stacks in Rust run

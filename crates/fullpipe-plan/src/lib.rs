@@ -16,6 +16,7 @@ mod probe;
 mod route;
 mod rows;
 pub mod stream;
+mod sysctl;
 mod tables;
 mod traffic;
 
@@ -32,5 +33,6 @@ pub use rows::{
     CcRow, Column, CpuRow, DatagramRow, EventRow, FlowRow, FlowSampleRow, NicRow, ObjectRow,
     PageRow, PingRow, QueueRow, Table, TcpMemoryRow, Text, TrafficRow, TrafficSampleRow,
 };
+pub use sysctl::Sysctl;
 pub use tables::Tables;
 pub use traffic::{Configuration, Intervals, Sizes, Traffic, TrafficSender, TrafficSource};

@@ -57,6 +57,7 @@ impl Traffic {
             nodelay: false,
             ecn: self.ecn,
             ecn_kind: EcnKind::Classic,
+            max_pacing_rate_bps: None,
             stack: None,
         }
     }

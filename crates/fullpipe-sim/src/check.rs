@@ -56,6 +56,12 @@ pub(crate) fn check(plan: &Plan) -> Result<(), BadPlan> {
     if plan.host.initial_cwnd_packets == 0 || plan.host.gso_max_segments == 0 {
         return bad("host.initial_cwnd_packets, host.gso_max_segments: must be above 0");
     }
+    if let Some(name) = plan.host.sysctl.of_kernels_only() {
+        return Err(BadPlan(format!(
+            "host.sysctl.{name}: the simulator has Linux's default only; other values are for \
+             engines with a kernel (--engine vm)"
+        )));
+    }
     if let Some(pauses) = &plan.host.reader_pauses {
         if pauses.for_ns.saturating_add(pauses.spread_ns) >= pauses.every_ns {
             return bad("host.reader_pauses: for_ns and spread_ns must be less than every_ns");

@@ -99,6 +99,13 @@ def _check_stacks(plan: Plan) -> None:
     for whose, name in found:
         if (whose, name) not in flows:
             raise UserError(f"{whose}: {name} is a QUIC stack's, which only [[flow]] can use")
+    limited = {f"flow {flow['name']}" for flow in plan["flows"] if flow.get("max_pacing_rate_bps")}
+    for whose, name in flows:
+        if whose in limited:
+            raise UserError(
+                f"{whose}: max_pacing_rate: {name} is a QUIC stack's, whose program paces by "
+                "itself; app_rate limits what its application writes"
+            )
     if found:
         stacks.transports(stacks.modules_of(name for _, name in found))
         whose, name = found[0]

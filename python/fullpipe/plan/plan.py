@@ -65,6 +65,7 @@ class Flow(TypedDict):
     receive_window_bytes: int | None
     ecn: bool
     ecn_kind: NotRequired[str]
+    max_pacing_rate_bps: NotRequired[int]
     pattern: NotRequired[dict[str, Any]]
     stack: NotRequired[dict[str, Any]]
 

@@ -52,6 +52,8 @@ def _host(host: Host) -> dict[str, Any]:
         resolved["tcp"] = host.tcp
     if host.program_timer != 10**6:
         resolved["program_timer_ns"] = host.program_timer
+    if sysctl := host.sysctl.model_dump(exclude_none=True):
+        resolved["sysctl"] = sysctl
     if host.cc_facts != "google":
         resolved["cc_facts"] = host.cc_facts
     if host.rate_restart != "unacknowledged":

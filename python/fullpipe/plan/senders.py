@@ -88,6 +88,7 @@ def _flow(scenario: Scenario, flow: Flow, key: str) -> dict[str, Any]:
         "jitter": jitter,
         "receive_window_bytes": flow.receive_window,
         **({"nodelay": True} if flow.nodelay else {}),
+        **({"max_pacing_rate_bps": flow.max_pacing_rate} if flow.max_pacing_rate else {}),
         **_ecn(path.ecn if flow.ecn is None else flow.ecn),
         **_stack(scenario.host, flow.tcp),
     }

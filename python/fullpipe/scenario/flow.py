@@ -53,6 +53,10 @@ class Flow(Sender):
     nodelay: bool = Field(
         False, description="short packets do not wait for one another (TCP_NODELAY)"
     )
+    max_pacing_rate: Rate | None = Field(
+        None, description="TCP sends no faster, and paces every algorithm (SO_MAX_PACING_RATE, "
+        "iperf3's --fq-rate); counts payload; default: no limit"
+    )  # fmt: skip
     ecn: EcnChoice | None = Field(None, description="negotiates ECN; default: as the path says")
     tcp: KernelName | None = Field(
         None, description="Linux release whose TCP the hosts at its ends have; default: host.tcp"

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from fullpipe._native import DEFAULT_KERNEL, GSO_MAX_SEGMENTS, KERNELS
 from fullpipe.base import units
 from fullpipe.scenario.fields import SIZE, TIME, Rate, Section, Size, Time, release_name
+from fullpipe.scenario.sysctl import Sysctl
 
 if TYPE_CHECKING:
     KernelName = str
@@ -99,6 +100,8 @@ class Host(Section):
         10**6, description="programs that run a QUIC stack wake at the first multiple of "
         "this behind a timer's time; 1ms: as tokio's; 0: at that time"
     )  # fmt: skip
+
+    sysctl: Sysctl = Field(default_factory=Sysctl)
 
     def largest_burst(self, tcp: str) -> int:
         """Packets in the largest burst of a host with TCP of this release."""

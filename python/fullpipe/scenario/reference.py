@@ -62,6 +62,21 @@ ENGINES: dict[str, str] = {
     "host.reader_pause_every": "sim",
     "host.program_timer": "sim",
     "host.rate_restart": "sim; vm, live: unacknowledged",
+    "host.sysctl.tcp_min_tso_segs": "all but two hosts; vm, live: with kernel:NAME",
+    **dict.fromkeys(
+        (f"host.sysctl.{name}" for name in (
+            "tcp_slow_start_after_idle", "tcp_notsent_lowat", "tcp_tso_rtt_log",
+            "tcp_pacing_ss_ratio", "tcp_pacing_ca_ratio",
+        )), "all but two hosts",
+    ),
+    **dict.fromkeys(
+        (f"host.sysctl.{name}" for name in (
+            "tcp_timestamps", "tcp_sack", "tcp_dsack", "tcp_recovery", "tcp_early_retrans",
+            "tcp_reordering", "tcp_max_reordering", "tcp_frto", "tcp_limit_output_bytes",
+            "tcp_tso_win_divisor", "tcp_autocorking", "tcp_moderate_rcvbuf", "tcp_window_scaling",
+            "tcp_comp_sack_nr", "tcp_comp_sack_delay_ns",
+        )), "vm, live",
+    ),
 }  # fmt: skip
 #: Examples that are more telling than the default or the type; those with a leading dot are for all
 #: keys of that name.
@@ -232,7 +247,8 @@ def _short(description: str) -> tuple[str, str]:
         return description, ""
     below = " (more below)"
     head = description[: _CELL - len(below)].rpartition("; ")[0]
-    return head + below, description[len(head) + 2 :]
+    # One long clause stands below as a whole.
+    return head + below, description[len(head) + 2 :] if head else description
 
 
 def _engines(key: str) -> str:

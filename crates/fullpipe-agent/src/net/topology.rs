@@ -437,6 +437,10 @@ fn configure_host(node: &Node, plan: &Plan, ecn: Option<EcnKind>) -> Result<(), 
         // The ports of a finished flow are reused at once.
         node.set("tcp_max_tw_buckets", "0")?;
     }
+    for (name, value) in host.sysctl.named() {
+        node.set(name, &value.to_string())
+            .map_err(|error| format!("host.sysctl: {error}"))?;
+    }
     ask_for_ecn(node, ecn)?;
     node.set("ping_group_range", "0 2147483647")
 }

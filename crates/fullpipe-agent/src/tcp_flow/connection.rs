@@ -119,6 +119,9 @@ impl Connection {
         options
             .limit_unsent(sends)
             .map_err(place("TCP_NOTSENT_LOWAT"))?;
+        options
+            .limit_pacing(sends)
+            .map_err(place("SO_MAX_PACING_RATE"))?;
         options.set_nodelay(sends).map_err(place("TCP_NODELAY"))?;
         options
             .fix_window(receives)
@@ -223,6 +226,7 @@ impl Connection {
                 socket::set_congestion_control(&socket, congestion_control)?;
             }
             self.options.limit_unsent(&socket)?;
+            self.options.limit_pacing(&socket)?;
             self.options.set_nodelay(&socket)?;
         } else {
             if !is_near {

@@ -18,6 +18,8 @@ pub(crate) struct Options {
     low_water_bytes: u32,
     /// TCP_NOTSENT_LOWAT.
     unsent_most_bytes: Option<u32>,
+    /// SO_MAX_PACING_RATE.
+    pacing_most_bytes_per_s: Option<u64>,
     /// TCP_NODELAY.
     nodelay: bool,
     dscp: u8,
@@ -31,6 +33,7 @@ impl Options {
             window_bytes: window_bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
             low_water_bytes: plan.receive_low_water_bytes(flow),
             unsent_most_bytes: plan.notsent_lowat_bytes(flow),
+            pacing_most_bytes_per_s: flow.max_pacing_rate_bps.map(|rate_bps| rate_bps / 8),
             nodelay: flow.nodelay,
             dscp: flow.dscp,
         }
@@ -40,6 +43,12 @@ impl Options {
     pub(super) fn limit_unsent(&self, sends: &OwnedFd) -> io::Result<()> {
         self.unsent_most_bytes
             .map_or(Ok(()), |bytes| socket::set_unsent_limit(sends, bytes))
+    }
+
+    /// Limits the rate of the sending end. What a listening socket accepts inherits it.
+    pub(super) fn limit_pacing(&self, sends: &OwnedFd) -> io::Result<()> {
+        self.pacing_most_bytes_per_s
+            .map_or(Ok(()), |bytes| socket::limit_pacing(sends, bytes))
     }
 
     /// Lets short packets of the sending end leave at once. What a listening socket accepts inherits it.

@@ -165,7 +165,11 @@ pub(crate) fn connection(
         rate_restart: host.rate_restart,
         initial_cwnd: host.initial_cwnd_packets,
         wmem_max_bytes: host.wmem_max_bytes,
-        notsent_lowat_bytes: plan.notsent_lowat_bytes(flow).map(u64::from),
+        notsent_lowat_bytes: (plan.notsent_lowat_bytes(flow))
+            .or(host.sysctl.tcp_notsent_lowat)
+            .map(u64::from),
+        max_pacing_bytes_per_s: flow.max_pacing_rate_bps.map_or(u64::MAX, |rate| rate / 8),
+        sysctl: host.sysctl,
         ecn,
         feedback,
         l4s: flow.ecn_kind == EcnKind::L4s,

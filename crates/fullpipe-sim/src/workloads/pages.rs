@@ -171,6 +171,7 @@ fn template(page: &Page, direction: FlowDirection) -> Flow {
         nodelay: page.nodelay,
         ecn: page.ecn,
         ecn_kind: EcnKind::Classic,
+        max_pacing_rate_bps: None,
         stack: None,
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn flow(index: usize, set: usize, start_ms: u64, window: Option<u64>)
         nodelay: false,
         ecn: index % 2 == 0,
         ecn_kind: Default::default(),
+        max_pacing_rate_bps: None,
         stack: None,
     }
 }
@@ -112,5 +113,6 @@ pub(crate) fn host() -> HostOptions {
         work: None,
         reader_pauses: None,
         program_timer_ns: 0,
+        sysctl: fullpipe_plan::Sysctl::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! How a sender is set up.
 
-use fullpipe_plan::{CcFacts, Pacing, RateRestart};
+use fullpipe_plan::{CcFacts, Pacing, RateRestart, Sysctl};
 
 use crate::packet::EcnFeedback;
 use crate::rules::Rules;
@@ -28,6 +28,10 @@ pub struct SenderConfig {
     pub wmem_max_bytes: u64,
     /// TCP_NOTSENT_LOWAT; `None`: no limit.
     pub notsent_lowat_bytes: Option<u64>,
+    /// SO_MAX_PACING_RATE; `u64::MAX`: no limit.
+    pub max_pacing_bytes_per_s: u64,
+    /// Settings of its host by the kernel's names.
+    pub sysctl: Sysctl,
     /// TCP_NODELAY: short packets leave at once.
     pub nodelay: bool,
     /// ECN is requested.
@@ -42,4 +46,11 @@ pub struct SenderConfig {
     pub amount_bytes: Option<u64>,
     /// The application writes by [`Sender::write`] and its siblings.
     pub written_by_application: bool,
+}
+
+impl SenderConfig {
+    /// SO_MAX_PACING_RATE is set, which makes TCP pace every algorithm (sk_setsockopt()).
+    pub(super) fn is_rate_limited(&self) -> bool {
+        self.max_pacing_bytes_per_s < u64::MAX
+    }
 }

@@ -51,12 +51,14 @@ impl Control {
                 ..Ctl::default()
             },
             conn: Conn {
-                pacing_rate_cap_bytes_per_s: u64::MAX,
+                pacing_rate_cap_bytes_per_s: config.max_pacing_bytes_per_s,
                 mss_bytes: config.mss_bytes,
                 cwnd_clamp: u32::MAX,
                 gso_max_segs: config.gso_max_segments,
                 seed: config.seed,
-                is_paced: u8::from(config.pacing == Pacing::Fq || owns_cwnd),
+                is_paced: u8::from(
+                    config.pacing == Pacing::Fq || owns_cwnd || config.is_rate_limited(),
+                ),
                 ..Conn::default()
             },
             reports_losses: config.facts == CcFacts::Google && cc.wants(flags::WANTS_RING),

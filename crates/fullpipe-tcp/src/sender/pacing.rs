@@ -10,6 +10,9 @@ use super::timers::NEVER_NS;
 /// Bursts may be larger at small RTTs: by gso_max at 0, and by half of that every 2^9 us (sysctl
 /// tcp_tso_rtt_log).
 const TSO_RTT_LOG: u32 = 9;
+/// sysctl tcp_pacing_ss_ratio and tcp_pacing_ca_ratio.
+const SLOW_START_PERCENT: u32 = 200;
+const AVOIDANCE_PERCENT: u32 = 120;
 /// The first packets are not paced (tcp_update_skb_after_send(): data_segs_out >= TCP_INIT_CWND).
 const UNPACED_PACKETS: u64 = 10;
 const NS_PER_S: u64 = 1_000_000_000;
@@ -44,6 +47,11 @@ pub(super) struct Pacing {
     shift: u8,
     mss_bytes: u64,
     gso_max_segments: u32,
+    /// SO_MAX_PACING_RATE.
+    most_bytes_per_s: u64,
+    tso_rtt_log: u32,
+    slow_start_percent: u64,
+    avoidance_percent: u64,
     /// When the next packet may leave (tcp_wstamp_ns).
     next_ns: u64,
     /// When the pacing timer expires; [`NEVER_NS`]: it does not run.
@@ -58,12 +66,18 @@ impl Pacing {
     /// `is_requested`: the algorithm sets a pacing rate.
     pub(super) fn new(config: &SenderConfig, is_requested: bool) -> Self {
         let is_fq = config.pacing == fullpipe_plan::Pacing::Fq;
+        let sysctl = &config.sysctl;
+        let percent = |set: Option<u32>, usual| set.unwrap_or(usual).into();
         Self {
             is_fq,
-            is_paced: is_fq || is_requested,
+            is_paced: is_fq || is_requested || config.is_rate_limited(),
             shift: config.pacing_shift,
             mss_bytes: config.mss_bytes.into(),
             gso_max_segments: config.gso_max_segments,
+            most_bytes_per_s: config.max_pacing_bytes_per_s,
+            tso_rtt_log: sysctl.tcp_tso_rtt_log.unwrap_or(TSO_RTT_LOG),
+            slow_start_percent: percent(sysctl.tcp_pacing_ss_ratio, SLOW_START_PERCENT),
+            avoidance_percent: percent(sysctl.tcp_pacing_ca_ratio, AVOIDANCE_PERCENT),
             next_ns: 0,
             timer_ns: NEVER_NS,
             last_ns: 0,
@@ -149,7 +163,7 @@ impl Pacing {
     #[inline]
     pub(super) fn burst_packets(&self, size: BurstSize) -> u32 {
         let mut bytes = size.rate_bytes_per_s >> self.shift;
-        let rtt_shift = size.min_rtt_us >> TSO_RTT_LOG;
+        let rtt_shift = size.min_rtt_us >> self.tso_rtt_log;
         if rtt_shift < 32 {
             bytes += GSO_MAX_BYTES >> rtt_shift;
         }
@@ -165,9 +179,12 @@ impl Pacing {
     /// that set no pacing rate. `srtt_us8` is eight times the RTT.
     #[inline]
     pub(super) fn default_rate(&self, window: u32, in_slow_start: bool, srtt_us8: u64) -> u64 {
-        let percent = if in_slow_start { 200 } else { 120 };
+        let percent = match in_slow_start {
+            true => self.slow_start_percent,
+            false => self.avoidance_percent,
+        };
         let rate = self.mss_bytes * u64::from(window) * percent * 80_000;
-        rate / srtt_us8.max(1)
+        (rate / srtt_us8.max(1)).min(self.most_bytes_per_s)
     }
 }
 
@@ -269,5 +286,46 @@ mod tests {
         // 100 packets in 100 ms.
         assert_eq!(pacing.default_rate(100, true, 800_000), 2 * 1_448_000);
         assert_eq!(pacing.default_rate(100, false, 800_000), 1_448_000 * 6 / 5);
+    }
+
+    #[test]
+    fn a_limit_of_the_socket_paces_every_algorithm_and_bounds_the_default_rate() {
+        let config = SenderConfig {
+            max_pacing_bytes_per_s: 2_000_000,
+            ..config()
+        };
+        let pacing = Pacing::new(&config, false);
+        assert!(pacing.is_paced());
+        // 100 packets in 100 ms are 1,448,000 bytes a second, of which 200 % and 120 %.
+        assert_eq!(pacing.default_rate(100, true, 800_000), 2_000_000);
+        assert_eq!(pacing.default_rate(100, false, 800_000), 1_737_600);
+    }
+
+    #[test]
+    fn sysctls_change_the_ratios_and_the_allowance_of_short_paths() {
+        let sysctl = fullpipe_plan::Sysctl {
+            tcp_pacing_ss_ratio: Some(150),
+            tcp_pacing_ca_ratio: Some(100),
+            tcp_tso_rtt_log: Some(12),
+            ..Default::default()
+        };
+        let pacing = Pacing::new(
+            &SenderConfig {
+                sysctl,
+                gso_max_segments: 44,
+                ..config()
+            },
+            true,
+        );
+        assert_eq!(pacing.default_rate(100, true, 800_000), 2_172_000);
+        assert_eq!(pacing.default_rate(100, false, 800_000), 1_448_000);
+        // A quarter of 65,279 bytes at 2^13 us, and none of it by default.
+        let size = BurstSize {
+            rate_bytes_per_s: 0,
+            min_rtt_us: 8192,
+            least: 2,
+            most: 0,
+        };
+        assert_eq!(pacing.burst_packets(size), 16_319 / 1448);
     }
 }

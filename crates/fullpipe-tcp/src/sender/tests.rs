@@ -27,6 +27,8 @@ fn ends(name: &str, facts: CcFacts) -> (Sender, Receiver) {
             initial_cwnd: 10,
             wmem_max_bytes: 1 << 30,
             notsent_lowat_bytes: None,
+            max_pacing_bytes_per_s: u64::MAX,
+            sysctl: fullpipe_plan::Sysctl::default(),
             nodelay: false,
             ecn: false,
             feedback: EcnFeedback::Latched,

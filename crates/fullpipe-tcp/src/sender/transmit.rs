@@ -129,7 +129,8 @@ impl Sender {
     fn restart_after_idle(&mut self) {
         let idle_ns = elapsed_ns(self.pacing.last_ns(), self.now_ns);
         let next = self.flight.next();
-        let is_idle = next > 0 && next < self.stream.written();
+        let is_kept = self.config.sysctl.tcp_slow_start_after_idle == Some(0);
+        let is_idle = !is_kept && next > 0 && next < self.stream.written();
         let timeout_ns = self.rtt.timeout_ns();
         if !is_idle || self.control.owns_cwnd() || idle_ns <= timeout_ns {
             return;
@@ -147,7 +148,10 @@ impl Sender {
     pub(super) fn min_burst(&mut self) -> u32 {
         match self.control.owns_cwnd() {
             true => self.request_min_burst(),
-            false => self.control.least_burst(),
+            false => {
+                let least = self.control.least_burst();
+                self.config.sysctl.tcp_min_tso_segs.unwrap_or(least)
+            }
         }
     }
 

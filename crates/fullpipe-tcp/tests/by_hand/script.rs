@@ -285,6 +285,8 @@ impl Script {
             initial_cwnd: setup.cwnd,
             wmem_max_bytes: setup.wmem_bytes,
             notsent_lowat_bytes: setup.notsent_lowat_bytes,
+            max_pacing_bytes_per_s: u64::MAX,
+            sysctl: fullpipe_plan::Sysctl::default(),
             ecn: setup.ecn.is_some(),
             feedback: setup.ecn.unwrap_or_default(),
             l4s: setup.l4s,

@@ -28,6 +28,8 @@ pub(crate) fn config() -> SenderConfig {
         initial_cwnd: 10,
         wmem_max_bytes: 1 << 30,
         notsent_lowat_bytes: None,
+        max_pacing_bytes_per_s: u64::MAX,
+        sysctl: fullpipe_plan::Sysctl::default(),
         ecn: false,
         feedback: EcnFeedback::Latched,
         l4s: false,
