@@ -39,13 +39,14 @@ def import_(
     ] = Path("recordings/flent"),
     flent_interpolation: _Interpolation = False,
 ) -> None:
-    """Turns Flent's files, and results of iperf3 --json, into recordings.
+    """Turns Flent's files, results of iperf3 --json and qlogs of QUIC stacks into recordings.
 
     Prints what they carried, by bytes, and which series a recording has no place for. Damaged files
     are refused; the others are imported."""
-    from fullpipe.flent import import_flent, left_out, read_flent
+    from fullpipe.flent import import_flent, left_out, qlog, read_flent
     from fullpipe.flent.comparing import both_by_bytes
     from fullpipe.flent.iperf3 import described, import_iperf3, is_iperf3, read_iperf3
+    from fullpipe.flent.qlog import import_qlog, is_qlog, read_qlog
 
     rows, refused, others = [], [], 0
     for path in files:
@@ -54,6 +55,12 @@ def import_(
                 result = read_iperf3(path)
                 folder = import_iperf3(result, out / path.stem).path
                 console.print(f"{folder}: {described(result)}", soft_wrap=True)
+                others += 1
+                continue
+            if is_qlog(path):
+                trace = read_qlog(path)
+                folder = import_qlog(trace, out / path.stem).path
+                console.print(f"{folder}: {qlog.described(trace)}", soft_wrap=True)
                 others += 1
                 continue
             file = read_flent(path)

@@ -47,7 +47,10 @@ def _points(group: Group) -> list[tuple[str, str, Floats, Floats]]:
     of_runs = [{row["group"]: row for row in run.summary["groups"]} for run in group.runs]
     for name, first in of_runs[0].items():
         rows = [rows[name] for rows in of_runs if name in rows]
-        known = [row for row in rows if row["rtt_us"]["p95"] is not None]
+        known = [
+            row for row in rows
+            if row["rtt_us"]["p95"] is not None and row["goodput_all_bps"] is not None
+        ]  # fmt: skip
         if known:
             label = group.label if len(of_runs[0]) == 1 else f"{group.label}: {name}"
             x = np.array([row["rtt_us"]["p95"] / 1e3 for row in known])

@@ -1,0 +1,303 @@
+"""A qlog file of a QUIC stack as a recording: window, RTTs, flight and losses over time, and bytes.
+
+It reads JSON, JSON-SEQ and JSON lines, with events as objects (drafts 02 and later) or as arrays
+(drafts 00 and 01, picoquic, mvfst). Columns that a file does not report are null.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fullpipe
+from fullpipe.base.errors import UserError
+from fullpipe.flent.container import FlentError
+from fullpipe.flent.document import clean
+from fullpipe.flent.importing import table_of
+from fullpipe.recording.recording import TABLES, Recording, write_recording
+
+_SUFFIXES = (".qlog", ".sqlog")
+#: What a file's first object has in any draft.
+_BEGIN = re.compile(rb'(?:\xef\xbb\xbf)?[\s\x1e]*\{[^{]*"(?:qlog_version|qlog_format|file_schema)"')
+_MOST_BYTES = 256 << 20
+_MOST_EVENTS = 5_000_000
+#: Shorter intervals tell nothing that is drawn.
+_SAMPLE_MS = 10.0
+#: RFC 9000, section 14: the least that a path carries, and the usual size of a packet.
+_USUAL_PACKET_BYTES = 1200
+#: The name of an event, whatever its draft calls it.
+_KINDS = {
+    "metrics_updated": "metrics", "metric_update": "metrics", "recovery_metrics_updated": "metrics",
+    "packet_sent": "sent", "packet_received": "received", "packet_lost": "lost",
+}  # fmt: skip
+#: Of metrics, the name here by the names in files.
+_METRICS = {
+    "congestion_window": "cwnd", "cwnd": "cwnd", "current_cwnd": "cwnd",
+    "bytes_in_flight": "inflight", "smoothed_rtt": "srtt", "min_rtt": "min_rtt",
+    "pacing_rate": "pacing_rate", "ssthresh": "ssthresh",
+}  # fmt: skip
+_TIMES = ("srtt", "min_rtt")
+#: Of older drafts: the names of an array's parts.
+_FIELDS = {
+    "relative_time": "time", "delta_time": "time", "time": "time", "category": "category",
+    "event": "name", "event_type": "name", "data": "data",
+}  # fmt: skip
+
+
+@dataclass
+class _Sums:
+    """What has been counted up to now."""
+
+    sent: int = 0
+    lost: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    acked_bytes: int = 0
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Qlog:
+    """What a file holds of one connection."""
+
+    path: Path
+    sha256: str
+    title: str
+    #: Time in ms since the first event, what was counted by then, and the metrics as last reported.
+    samples: list[tuple[float, _Sums]]
+    packet_bytes: int
+
+    @property
+    def direction(self) -> str:
+        """Up where the end that wrote the file sends more than it receives, or counts no bytes."""
+        last = self.samples[-1][1]
+        return "down" if last.received_bytes > last.sent_bytes else "up"
+
+    def delivered(self, sums: _Sums) -> int:
+        """Bytes of packets that arrived: those received, or of those sent, those acknowledged."""
+        return sums.received_bytes if self.direction == "down" else sums.acked_bytes
+
+
+def is_qlog(path: Path) -> bool:
+    """Whether a file is a qlog, by its beginning or its name."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(4096)
+    except OSError:
+        return False
+    is_compressed = begin.startswith(b"\x1f\x8b")
+    return _BEGIN.match(begin) is not None or (path.suffix in _SUFFIXES and not is_compressed)
+
+
+def read_qlog(path: Path) -> Qlog:
+    """The file's connection. Raises FlentError, which names the file and what is wrong."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FlentError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise FlentError(f"{path}: is larger than 256 MiB")
+    try:
+        header, events = _parts(data.decode("utf-8-sig"))
+        samples, packet_bytes = _samples(events)
+    except (
+        ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError,
+    ) as error:  # fmt: skip
+        raise FlentError(f"{path}: is no whole qlog: {clean(str(error))[:80]}") from None
+    if not samples:
+        raise FlentError(f"{path}: has no event of recovery or of packets")
+    title = header.get("title")
+    title = clean(title) if isinstance(title, str) and title else clean(path.stem)
+    return Qlog(path, hashlib.sha256(data).hexdigest(), title, samples, packet_bytes)
+
+
+def _parts(text: str) -> tuple[Mapping[str, Any], Iterator[tuple[float, str, Mapping[str, Any]]]]:
+    """The header, and of each event time in ms, kind and data."""
+    if "\x1e" in text[:4096]:
+        objects = [json.loads(part) for part in text.split("\x1e") if part.strip()]
+    else:
+        try:
+            objects = [json.loads(text)]
+        except ValueError:  # a line for each
+            objects = [json.loads(line) for line in text.splitlines() if line.strip()]
+    header = objects[0]
+    trace, events = header.get("trace") or {}, objects[1:]
+    if "traces" in header:
+        traces = [one for one in header["traces"] if one.get("events")]
+        if len(traces) != 1:
+            raise ValueError(f"{len(traces)} traces with events, where one connection is read")
+        trace, events = traces[0], traces[0]["events"]
+    if len(events) > _MOST_EVENTS:
+        raise ValueError(f"more than {_MOST_EVENTS} events")
+    return header, _events(trace, events)
+
+
+def _events(
+    trace: Mapping[str, Any], events: Sequence[Any]
+) -> Iterator[tuple[float, str, Mapping[str, Any]]]:
+    common = trace.get("common_fields") or {}
+    fields = [_FIELDS.get(str(name).lower()) for name in trace.get("event_fields") or ()]
+    units = (trace.get("configuration") or {}).get("time_units")
+    per_ms = 1e3 if units == "us" else 1.0
+    is_delta = common.get("time_format") in ("delta", "relative_to_previous_event") or (
+        "delta_time" in (trace.get("event_fields") or ())
+    )
+    first, last = None, 0.0
+    for event in events:
+        if isinstance(event, list):
+            event = {name: value for name, value in zip(fields, event, strict=False) if name}
+        kind = _KINDS.get(str(event.get("name")).rpartition(":")[2])
+        if "time" not in event:
+            continue
+        time = float(event["time"]) / per_ms
+        last = last + time if is_delta else time
+        first = last if first is None else first
+        data = event.get("data")
+        if kind is not None and isinstance(data, dict):
+            yield last - first, kind, _in_ms(data, per_ms) if kind == "metrics" else data
+
+
+def _in_ms(data: Mapping[str, Any], per_ms: float) -> dict[str, float]:
+    """Metrics by their names here, times in ms."""
+    read = {}
+    for name, value in data.items():
+        ours = _METRICS.get(name)
+        if ours is not None and isinstance(value, int | float) and 0 < value < 2**53:
+            read[ours] = value / per_ms if ours in _TIMES else float(value)
+    return read
+
+
+def _samples(
+    events: Iterator[tuple[float, str, Mapping[str, Any]]],
+) -> tuple[list[tuple[float, _Sums]], int]:
+    sums, samples, largest = _Sums(), list[tuple[float, _Sums]](), 0
+    unacked: dict[tuple[str, int], int] = {}
+    time_ms = 0.0
+    for time_ms, kind, data in events:
+        if samples and time_ms < samples[-1][0]:
+            raise ValueError(f"time: {time_ms:g} ms comes after {samples[-1][0]:g} ms")
+        if kind == "metrics":
+            sums.metrics.update(data)
+        elif kind == "lost":
+            sums.lost += 1
+        else:
+            header = data.get("header") or {}
+            size = _size(data, header)
+            largest = max(largest, size)
+            space = str(header.get("packet_type") or data.get("packet_type"))
+            if kind == "sent":
+                sums.sent += 1
+                sums.sent_bytes += size
+                unacked[space, int(header.get("packet_number", -sums.sent))] = size
+            else:
+                sums.received_bytes += size
+                sums.acked_bytes += _acknowledged(unacked, space, data.get("frames") or ())
+        if not samples or time_ms - samples[-1][0] >= _SAMPLE_MS:
+            samples.append((time_ms, _copy(sums)))
+    if samples and samples[-1][0] < time_ms:
+        samples.append((time_ms, _copy(sums)))
+    return samples, largest or _USUAL_PACKET_BYTES
+
+
+def _copy(sums: _Sums) -> _Sums:
+    return _Sums(**{**vars(sums), "metrics": dict(sums.metrics)})
+
+
+def _size(data: Mapping[str, Any], header: Mapping[str, Any]) -> int:
+    """Bytes of a packet; 0 where the file does not say."""
+    raw = data.get("raw") or {}
+    for value in (raw.get("length"), header.get("packet_size"), data.get("packet_size")):
+        if isinstance(value, int) and 0 < value < 65536:
+            return value
+    return 0
+
+
+def _acknowledged(
+    unacked: dict[tuple[str, int], int], space: str, frames: Sequence[Mapping[str, Any]]
+) -> int:
+    """Bytes that the frames of a received packet acknowledge for the first time."""
+    total = 0
+    for frame in frames:
+        if frame.get("frame_type") != "ack":
+            continue
+        for limits in frame.get("acked_ranges") or ():
+            low, high = int(limits[0]), int(limits[-1])
+            # Numbers that are still open, since a range may begin at the first packet.
+            open_ = [key for key in unacked if key[0] == space and low <= key[1] <= high]
+            total += sum(unacked.pop(key) for key in open_)
+    return total
+
+
+def import_qlog(file: Qlog, out: Path | str) -> Recording:
+    """Writes the recording of a file into the folder `out`. Raises UserError if `out` exists or
+    cannot be written."""
+    last_ms, last = file.samples[-1]
+    has_packets = last.sent > 0
+    has_bytes = last.sent_bytes + last.received_bytes > 0
+    flow = {
+        "flow_id": 0, "flow": "quic", "cc": "unknown", "direction": file.direction, "start_us": 0,
+        "bytes_delivered": file.delivered(last) if has_bytes else None, "packets_lost": last.lost,
+        "packets_sent": last.sent if has_packets else None, "mss_bytes": file.packet_bytes,
+    }  # fmt: skip
+
+    def metric(name: str, unit: float) -> Any:
+        return np.array([sums.metrics.get(name, np.nan) for _, sums in file.samples]) * unit
+
+    packets = 1 / file.packet_bytes
+    counted = [(file.delivered(sums), sums.sent, sums.lost) for _, sums in file.samples]
+    delivered, sent, lost = np.array(counted, dtype=float).T
+    absent = np.full(len(sent), np.nan)
+    tables = {
+        **{name: TABLES[name].empty_table()
+           for name in ("queue_samples", "ping_samples", "cc_samples", "events")},
+        "flows": table_of("flows", {key: [value] for key, value in flow.items()}),
+        "flow_samples": table_of("flow_samples", {
+            "t_us": np.array([time_ms * 1e3 for time_ms, _ in file.samples]),
+            "flow_id": np.zeros(len(file.samples)),
+            "bytes_delivered": delivered if has_bytes else absent,
+            "cwnd_packets": metric("cwnd", packets),
+            "inflight_packets": metric("inflight", packets),
+            "ssthresh_packets": metric("ssthresh", packets), "srtt_us": metric("srtt", 1e3),
+            "min_rtt_us": metric("min_rtt", 1e3), "pacing_rate_bps": metric("pacing_rate", 1.0),
+            "packets_sent": sent if has_packets else absent,
+            "packets_lost": lost,
+        }),
+    }  # fmt: skip
+    if last_ms <= 0:
+        raise UserError(f"{file.path}: its events take no time")
+    return write_recording(out, _metadata(file, last_ms), "", tables)
+
+
+def _metadata(file: Qlog, last_ms: float) -> dict[str, Any]:
+    return {
+        "engine": "qlog",
+        "fullpipe_version": fullpipe.__version__,
+        "plan": {
+            "name": file.title,
+            "duration_ns": round(last_ms * 1e6),
+            "sample_interval_ns": round(_SAMPLE_MS * 1e6),
+        },
+        "seed": None,
+        "warmup_ns": 0,
+        "constants": {},
+        "kernel": None,
+        "health": {"problems": []},
+        "interrupted": False,
+        "failure": None,
+        "qlog": {"file": clean(file.path.name), "sha256": file.sha256},
+    }
+
+
+def described(file: Qlog) -> str:
+    """What a file carried, in a line."""
+    last_ms, last = file.samples[-1]
+    carried = file.delivered(last)
+    rate = f"1 {file.direction} {carried * 8 / last_ms / 1e3:.2f} Mbit/s" if carried else "no bytes"
+    return f"{rate}, {last.lost} packets lost, {len(file.samples)} samples"
