@@ -124,6 +124,21 @@ def test_a_policed_flow_stays_at_the_rate_of_its_tokens_and_nothing_queues() -> 
     assert column(raw, "queue_samples", "queue_bytes").max() < 100_000
 
 
+def test_a_delay_with_a_limit_passes_as_many_packets_as_it_holds_in_its_time() -> None:
+    # netem delay 100ms with its limit of 1000: 10,000 packets a second, whatever the rate is.
+    link = {"rate": "1gbit", "delay": "100ms", "delay_limit": 1000, "reverse": {"delay": "0s"}}
+    document = row("4s", **link) | {"flow": [], "udp": [{"rate": "500mbit", "payload": "1250B"}]}
+    raw = simulate(**document)
+    passed = np.count_nonzero(column(raw, "datagrams", "delay_us"))
+    assert passed == pytest.approx(10_000 * 3.9, rel=0.002)
+    assert last(raw, "dropped_packets") == pytest.approx((50_000 - 10_000) * 4, rel=0.01)
+
+
+def test_a_limit_needs_a_delay() -> None:
+    with pytest.raises(UserError, match="delay_limit: 10 needs a delay"):
+        make_scenario(row("1s", delay="0s", delay_limit=10))
+
+
 def test_loss_in_bursts_is_counted_as_loss_by_chance() -> None:
     raw = simulate(**row(gemodel={"p": "0.2%", "r": "40%"}, rate="5mbit"))
     lost, sent = last(raw, "random_lost_packets"), last(raw, "sent_packets")

@@ -159,3 +159,21 @@ def test_pages_and_streams_pass_their_links_in_the_machine_as_in_the_simulator()
     assert made["vm"] == pytest.approx(made["sim"], rel=0.02, abs=0.2)
     # The delays of both links, and of the first.
     assert made["vm"][2:] == pytest.approx([15, 10], abs=0.5)
+
+
+@pytest.mark.vm
+def test_a_limit_of_netem_drops_in_the_machine_what_it_drops_in_the_simulator() -> None:
+    plan = plan_of(
+        {"rate": "100mbit", "delay": "100ms", "delay_limit": 100},
+        duration="3s",
+        flow=[{"cc": "cubic", "start": "2900ms"}],
+        udp=[{"rate": "20mbit", "payload": "1250B"}],
+    )
+    dropped = []
+    for name in ("sim", "vm"):
+        result = engine(name).run(plan, lambda _done: True, {})
+        assert result.failure is None
+        queues = result.tables["queue_samples"].to_pydict()
+        dropped.append(max(queues["dropped_packets"]))
+    # 2000 packets come a second, and 100 leave in each 100 ms.
+    assert dropped == pytest.approx([3000, 3000], rel=0.02)

@@ -67,6 +67,10 @@ class Impairments(Section):
     reorder_gap: int = Field(
         1, ge=1, le=1_000_000, description="at most one packet in this many overtakes"
     )
+    delay_limit: int | None = Field(
+        None, ge=1, le=1_000_000, description="packets that the delay holds at most, as netem's "
+        "limit does, which is 1000 where nobody sets it; default: any number"
+    )  # fmt: skip
     wifi_jitter: Annotated[int, TIME.between(10**6, 85 * 10**6)] | None = Field(
         None, description="random extra delays with about this mean, as picoquic models Wi-Fi"
     )
@@ -90,6 +94,8 @@ def resolve_impairments(keys: Impairments) -> dict[str, Any] | None:
         found["hold"] = {"time_ns": keys.hold.time, "packets": keys.hold.packets}
     if keys.wifi_jitter is not None:
         found["wifi_jitter_ns"] = keys.wifi_jitter
+    if keys.delay_limit is not None:
+        found["delay_limit_packets"] = keys.delay_limit
     if keys.reorder:
         chance = _chance(keys.reorder, keys.reorder_correlation)
         found["reorder"] = {"chance": chance, "gap": keys.reorder_gap}
@@ -104,6 +110,8 @@ def check_impairments(keys: Impairments, delay_ns: int, mtu_bytes: int) -> None:
             raise ValueError(f"{key}_correlation: needs {key} above 0")
     if keys.reorder and delay_ns == 0:
         raise ValueError("reorder: needs a delay, which reordered packets skip")
+    if keys.delay_limit is not None and delay_ns == 0:
+        raise ValueError("delay_limit: needs a delay, which holds the packets")
     if keys.reorder_gap > 1 and not keys.reorder:
         raise ValueError("reorder_gap: needs reorder above 0")
     if keys.policer and keys.policer.burst < mtu_bytes + 14:

@@ -21,7 +21,7 @@ use super::groups::Groups;
 use super::link::{self, Metrics, Port};
 use super::major;
 use super::qdisc::{self, inside, Netem, Shape, ROOT};
-use super::topology::{rate_of, router, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
+use super::topology::{rate_of, router, Place, Topology, MAX_HOSTS, RECEIVERS, SENDERS};
 
 /// The most that htb lets a class owe (`mbuffer`): in a longer outage a packet passes now and then.
 const LONGEST_DEBT_NS: u64 = 60_000_000_000;
@@ -155,19 +155,23 @@ impl Topology {
         }
         match hop.delays {
             Some((between, ports)) => {
-                self.delay(wire, between, ports[direction % 2], seed(purpose::JITTER))
+                let limited =
+                    self.delay(wire, between, ports[direction % 2], seed(purpose::JITTER))?;
+                self.directions[direction].limited = limited;
+                Ok(())
             }
             None => Ok(()),
         }
     }
 
+    /// Returns the netem that may drop packets.
     fn delay(
         &mut self,
         wire: &WireDirection,
         node: usize,
         port: Port,
         seed: u64,
-    ) -> Result<(), String> {
+    ) -> Result<Option<Place>, String> {
         let impairments = wire.impairments.as_ref();
         let mut parent = ROOT;
         if let Some(hold) = impairments.and_then(|impairments| impairments.hold.as_ref()) {
@@ -180,20 +184,24 @@ impl Topology {
             self.delays.push(place);
             parent = inside(place.handle);
         }
+        let limit = impairments.and_then(|impairments| impairments.delay_limit_packets);
         let line = |delay_ns| {
             qdisc::netem(&Netem {
                 delay_ns,
                 keeps_order: !wire.delay_steps.is_empty(),
                 reorder: impairments.and_then(|impairments| impairments.reorder.clone()),
+                limit,
                 seed,
                 ..Netem::default()
             })
         };
         if wire.delay_ns == 0 && wire.delay_steps.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let place = self.attach(node, port, parent, major::DELAY, &line(wire.delay_ns))?;
-        self.delays.push(place);
+        if limit.is_none() {
+            self.delays.push(place);
+        }
         let steps = wire.delay_steps.iter().map(|&(at_ns, delay_ns)| Change {
             at_ns,
             node,
@@ -201,7 +209,7 @@ impl Topology {
             what: What::Delay(parent, line(delay_ns)),
         });
         self.changes.extend(steps);
-        Ok(())
+        Ok(limit.map(|_| place))
     }
 }
 

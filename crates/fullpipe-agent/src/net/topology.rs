@@ -58,6 +58,8 @@ pub(crate) struct DirectionQueue {
     /// `None`: that direction has no bottleneck.
     pub(crate) queue: Option<Place>,
     pub(crate) losses: Vec<LossPlace>,
+    /// The delay behind it, if that drops what it has no room for.
+    pub(crate) limited: Option<Place>,
     /// `None`: random loss marks nothing.
     pub(crate) marks_seen: Option<MarksSeen>,
 }

@@ -75,6 +75,8 @@ impl QueueMeter {
             for burst_loss in &mut metered.burst_losses {
                 lost += burst_loss.packets(nodes)?;
             }
+            let beyond = direction.limited.map(|place| counters(nodes, place));
+            let beyond = beyond.transpose()?.map_or(0, |netem| netem.dropped_packets);
             put(QueueRow {
                 t_us,
                 queue: direction.name.clone(),
@@ -82,7 +84,7 @@ impl QueueMeter {
                 queue_packets: queue.backlog_packets,
                 sent_bytes: queue.sent_bytes,
                 sent_packets: queue.sent_packets,
-                dropped_packets: queue.dropped_packets,
+                dropped_packets: queue.dropped_packets + beyond,
                 filtered_packets: queue.filtered_packets,
                 marked_packets: queue.marked_packets,
                 random_lost_packets: lost,

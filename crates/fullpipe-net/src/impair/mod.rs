@@ -3,6 +3,7 @@
 //! Random loss is the direction's own.
 
 pub mod crandom;
+pub mod delay_limit;
 pub mod gilbert;
 pub mod hold;
 pub mod jitter;
@@ -16,6 +17,7 @@ pub mod wifi_jitter;
 use serde::{Deserialize, Serialize};
 
 use self::crandom::Chance;
+use self::delay_limit::DelayLimit;
 use self::hold::Hold;
 use self::policer::Policer;
 use self::reorder::Reorder;
@@ -38,6 +40,9 @@ pub struct Params {
     pub wifi_jitter_ns: Option<u64>,
     /// Packets that are not delayed, and so overtake others.
     pub reorder: Option<reorder::Params>,
+    /// Most packets that the delay holds: netem's limit. `None`: any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay_limit_packets: Option<u32>,
 }
 
 impl Params {
@@ -60,6 +65,7 @@ pub(crate) struct Impairments<P> {
     pub(crate) hold: Option<Hold<P>>,
     jitter: Option<WifiJitter>,
     reorder: Option<Reorder>,
+    pub(crate) delay_limit: Option<DelayLimit>,
     /// When the last packet that did not overtake others reaches the far end.
     last_exit_ns: u64,
 }
@@ -78,13 +84,15 @@ impl<P> Impairments<P> {
                 .map(|mean_ns| WifiJitter::new(mean_ns, seed(purpose::WIFI_JITTER))),
             reorder: (params.reorder.as_ref())
                 .map(|params| Reorder::new(params, seed(purpose::REORDER))),
+            delay_limit: params.delay_limit_packets.map(DelayLimit::new),
             last_exit_ns: 0,
         };
         let is_any = impairments.duplicate.is_some()
             || impairments.policer.is_some()
             || impairments.hold.is_some()
             || impairments.jitter.is_some()
-            || impairments.reorder.is_some();
+            || impairments.reorder.is_some()
+            || impairments.delay_limit.is_some();
         Ok(is_any.then_some(impairments))
     }
 
@@ -93,9 +101,25 @@ impl<P> Impairments<P> {
         self.duplicate.as_mut().is_some_and(Chance::happens)
     }
 
-    /// When a packet that would reach the far end at `at_ns` does: later by its extra delay and not
-    /// before the packets ahead of it, or now if it overtakes them.
-    pub(crate) fn exit_ns(&mut self, now_ns: u64, at_ns: u64) -> u64 {
+    /// When a packet that would reach the far end at `at_ns` does; `None`: the delay holds no more packets
+    /// and drops it.
+    pub(crate) fn exit_ns(&mut self, now_ns: u64, at_ns: u64) -> Option<u64> {
+        let Some(mut limit) = self.delay_limit.take() else {
+            return Some(self.delayed_ns(now_ns, at_ns));
+        };
+        let exit_ns = limit
+            .has_room(now_ns)
+            .then(|| self.delayed_ns(now_ns, at_ns));
+        if let Some(exit_ns) = exit_ns {
+            limit.hold(now_ns, exit_ns);
+        }
+        self.delay_limit = Some(limit);
+        exit_ns
+    }
+
+    /// The same without a limit: later by its extra delay and not before the packets ahead of it, or now
+    /// if it overtakes them.
+    fn delayed_ns(&mut self, now_ns: u64, at_ns: u64) -> u64 {
         if self.reorder.as_mut().is_some_and(Reorder::skips_delay) {
             return now_ns;
         }

@@ -5,6 +5,7 @@ use super::contract::Passage;
 use super::params::WireDirection as Params;
 use super::passed::{Direction, DirectionState, Exit, Passed};
 use super::shaped::{Shaped, NEVER_NS};
+use crate::impair::delay_limit::DelayLimit;
 use crate::impair::gilbert::GilbertElliott;
 use crate::impair::loss::LossGate;
 use crate::impair::policer::Policer;
@@ -166,11 +167,16 @@ impl<P: Packet> GeneralDirection<P> {
             self.last_exit_ns = self.last_exit_ns.max(now_ns + self.delay_ns);
         }
         let at_ns = self.last_exit_ns.max(now_ns + self.delay_ns);
+        let exit_ns = match &mut self.impairments {
+            None => Some(at_ns),
+            Some(impairments) => impairments.exit_ns(now_ns, at_ns),
+        };
+        let Some(at_ns) = exit_ns else {
+            passed.dropped.push(packet);
+            return;
+        };
         passed.out.push(Exit {
-            at_ns: match &mut self.impairments {
-                None => at_ns,
-                Some(impairments) => impairments.exit_ns(now_ns, at_ns),
-            },
+            at_ns,
             direction: self.direction,
             packet,
         });
@@ -200,6 +206,8 @@ impl<P: Packet> GeneralDirection<P> {
         let impairments = self.impairments.as_ref();
         let policer = impairments.and_then(|impairments| impairments.policer.as_ref());
         state.counters.dropped_packets += policer.map_or(0, Policer::dropped);
+        let limit = impairments.and_then(|impairments| impairments.delay_limit.as_ref());
+        state.counters.dropped_packets += limit.map_or(0, DelayLimit::dropped);
         Some(state)
     }
 }

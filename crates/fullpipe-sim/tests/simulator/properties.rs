@@ -34,6 +34,7 @@ prop_compose! {
             hold: elements[3].then_some(hold::Params { time_ns: 20_000_000, packets: Some(packets) }),
             wifi_jitter_ns: None,
             reorder: elements[4].then(|| reorder::Params { chance: chance(), gap: packets }),
+            delay_limit_packets: elements[0].then_some(packets),
         }
     }
 }

@@ -41,13 +41,16 @@ pub(crate) struct Netem {
     pub(crate) gemodel: Option<gilbert::Params>,
     pub(crate) duplicate: Option<crandom::Params>,
     pub(crate) reorder: Option<reorder::Params>,
+    /// Most packets that it holds; `None`: as many as it takes.
+    pub(crate) limit: Option<u32>,
     /// Of its random numbers, where the kernel takes one.
     pub(crate) seed: u64,
 }
 
 /// netem with these options.
 pub(crate) fn netem(netem: &Netem) -> Spec {
-    let mut line = format!("netem limit {LIMIT_PACKETS}");
+    let limit = netem.limit.unwrap_or(LIMIT_PACKETS);
+    let mut line = format!("netem limit {limit}");
     let mut options = Message::attributes();
     put_struct(netem, &mut options);
     put_delay(netem, &mut options, &mut line);
@@ -66,7 +69,7 @@ fn put_struct(netem: &Netem, options: &mut Message) {
         .map_or(0, |reorder| reorder.gap.max(1));
     let qopt = [
         0,
-        LIMIT_PACKETS,
+        netem.limit.unwrap_or(LIMIT_PACKETS),
         loss.map_or(0, |loss| fraction(loss.probability_ppm)),
         gap,
         twice.map_or(0, |chance| fraction(chance.probability_ppm)),
