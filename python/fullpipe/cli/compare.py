@@ -45,6 +45,7 @@ from fullpipe.cli.output import (
     write_figures,
 )
 from fullpipe.cli.progress import progress
+from fullpipe.cli.recorded import are_recordings, compare_recorded
 
 if TYPE_CHECKING:
     from fullpipe.engines.run import Run
@@ -205,7 +206,8 @@ def compare(
         list[str],
         typer.Argument(
             metavar="NAME",
-            help="Congestion controls, such as bbr3 cubic ./mine.h.",
+            help="Congestion controls, such as bbr3 cubic ./mine.h; or folders of recordings, "
+            "imported ones too.",
             autocompletion=cc_names,
         ),
     ],
@@ -215,7 +217,7 @@ def compare(
     output: Output = _OUTPUT,
     looks: LookOptions = DEFAULT_LOOK,
 ) -> None:
-    """Compares congestion controls on one path.
+    """Compares congestion controls on one path, or folders of recordings as they are.
 
     Each runs alone, unless --together or --harm-to is given. Prints means over the runs with 95 %
     intervals (bootstrap) and, for controls that run alone, Welch's test of each metric. A run is
@@ -227,6 +229,12 @@ def compare(
     check_folder("--figures", output.figures)
     look = looks.look_of(output.figures)
     wanted.check(names)
+    if are_recordings(names):
+        if (network, wanted, on) != (_NETWORK, _RUNS, _ON):
+            raise UserError("compare: recordings are compared as they are; leave other options out")
+        every = compare_recorded(names, output.out, output.light, output.json_)
+        write_figures(every, output.figures, look)
+        return
     path, times = network.document()
     options = on.options(wanted)
     base = output.out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
