@@ -11,14 +11,13 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 
-use fullpipe_differential::{queue, Script};
 use fullpipe_plan::stream::Frame;
 use nix::mount::{mount, MsFlags};
 use nix::sys::reboot::{reboot, RebootMode};
 use serde::Deserialize;
 
 use crate::clock::{now_ns, sleep_until};
-use crate::differential;
+use crate::differential::{self, Scripts};
 use crate::kernel_cc::{count_episodes, load, Code, Loaded, Wanted};
 use crate::kernel_log::KernelLog;
 use crate::request::Request;
@@ -41,12 +40,9 @@ const TRACE_FRAME_BYTES: usize = 1 << 18;
 struct Job {
     #[serde(default)]
     request: Option<Request>,
-    /// Or scripts that are played to its TCP.
+    /// Or scripts that are played to it.
     #[serde(default)]
-    scripts: Vec<Script>,
-    /// Or to its queue disciplines.
-    #[serde(default)]
-    queue_scripts: Vec<queue::Script>,
+    scripts: Scripts,
     /// Names of modules without which it cannot be run.
     modules: Vec<String>,
     /// Names and bytes of the files that follow, for the request's folder of objects.
@@ -130,7 +126,7 @@ fn run(shared: Shared, modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), 
     }
     sink.put(&Frame::Fact("modules".into(), modules.loaded.join(" ")));
     let Some(request) = &job.request else {
-        differential::answer(&job.scripts, &job.queue_scripts, &mut sink);
+        differential::answer(&job.scripts, &mut sink);
         return Ok(());
     };
     let log = KernelLog::from_now();

@@ -3,7 +3,7 @@
 //! (in `fullpipe-agent`). [`play`] returns an [`Answer`]: after every event what `TCP_INFO` says, and every
 //! packet sent. [`compare`] names the first event in which two answers differ.
 //!
-//! The same for queue disciplines is in [`queue`].
+//! The same for queue disciplines is in [`queue`]. Scripts that users bring are in [`packetdrill`].
 //!
 //! [`draw`] makes random scripts: a random peer on a random path plays to the model. [`shorter`] leaves events
 //! out, so that a difference can be reduced to what it needs.
@@ -13,6 +13,7 @@ mod compare;
 mod draw;
 mod info;
 mod model;
+pub mod packetdrill;
 mod path;
 mod peer;
 mod play;

@@ -1,6 +1,7 @@
 //! `fullpipe._native.differential`: scripts of the differential test and answers to them, as JSON.
 
 use fullpipe_differential as differential;
+use fullpipe_differential::packetdrill;
 use fullpipe_differential::queue;
 use fullpipe_differential::{Answer, Model, Script};
 use fullpipe_plan::Kernel;
@@ -21,6 +22,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     submodule.add_function(wrap_pyfunction!(play_queue, &submodule)?)?;
     submodule.add_function(wrap_pyfunction!(judge_queue, &submodule)?)?;
     submodule.add_function(wrap_pyfunction!(shorter_queue, &submodule)?)?;
+    submodule.add_function(wrap_pyfunction!(play_packetdrill, &submodule)?)?;
     module.add_submodule(&submodule)
 }
 
@@ -101,6 +103,14 @@ fn shorter_queue(script: &str, last: usize, parts: usize) -> PyResult<Vec<String
     let script: queue::Script = read(script)?;
     let all = queue::shorter(&script, last, parts);
     all.iter().map(text).collect()
+}
+
+/// The model's answer to a script in packetdrill's language, with the TCP of a kernel (`KERNELS`).
+#[pyfunction]
+fn play_packetdrill(py: Python<'_>, program: &str, kernel: &str) -> PyResult<String> {
+    let program: packetdrill::Program = read(program)?;
+    let kernel = named(kernel)?;
+    text(&py.detach(|| packetdrill::play(&program, kernel)))
 }
 
 fn named(kernel: &str) -> PyResult<Kernel> {

@@ -26,6 +26,7 @@ from fullpipe.cli.conformance import conformance
 from fullpipe.cli.differential import differential
 from fullpipe.cli.doctor import doctor
 from fullpipe.cli.hunt import hunt
+from fullpipe.cli.packetdrill import packetdrill
 from fullpipe.cli.plot import effects, plot
 from fullpipe.cli.qlog import qlog
 from fullpipe.cli.query import query
@@ -67,8 +68,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    run, compare, test, choose, scorecard, ci, conformance, differential, hunt, tune, report,
-    schema, doctor, query, plot, effects, serve, qlog, replay, cache,
+    run, compare, test, choose, scorecard, ci, conformance, differential, packetdrill, hunt, tune,
+    report, schema, doctor, query, plot, effects, serve, qlog, replay, cache,
 ):  # fmt: skip
     app.command()(command)
 for group in (cc, experiment, sweep, model, trace, flent, traffic, kernel, agent):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from fullpipe import _native
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.differential.subjects import QUEUES, TCP, Subject
+from fullpipe.differential.subjects import QUEUES, TCP, Played
 from fullpipe.engines.vm import hardware, image, kernels, machine, shared, vmlinux
 from fullpipe.engines.vm.hardware import Hardware
 from fullpipe.engines.vm.shared import Job
@@ -43,7 +43,7 @@ def answers(
     scripts: Sequence[str],
     kernel_name: str,
     progress: Callable[[int], None] = lambda _: None,
-    subject: Subject = TCP,
+    subject: Played = TCP,
 ) -> tuple[list[str], str]:
     """The kernel's answers, and its release. Raises UserError if the machine or the kernel is
     missing, RunError if the machine fails."""

@@ -13,18 +13,24 @@ _OF_BOTH = ("veth",)
 
 
 @dataclass(frozen=True)
-class Subject:
-    """The model of one, the comparison, and what the machine needs for it."""
+class Played:
+    """What the machine needs to play scripts."""
+
+    #: Scripts of this kind have this name in the machine's job.
+    job_key: str
+    #: Modules of the kernel, for these scripts.
+    modules: Callable[[Sequence[dict[str, Any]]], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Subject(Played):
+    """Its model and the comparison."""
 
     name: str
     #: A script, a kernel's answer and the model's kernel -> the first difference.
     judge: Callable[[str, str, str], dict[str, Any] | None]
     #: A script, its last event, parts -> scripts without each part.
     shorter: Callable[[str, int, int], list[str]]
-    #: The machine's job has its scripts under this key.
-    job_key: str
-    #: Modules of the kernel, for these scripts.
-    modules: Callable[[Sequence[dict[str, Any]]], tuple[str, ...]]
 
 
 def _queue_modules(scripts: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -38,19 +44,20 @@ def _judge_tcp(script: str, answer: str, model: str) -> dict[str, Any] | None:
 
 
 TCP = Subject(
-    "tcp",
-    _judge_tcp,
-    _native.differential.shorter,
-    "scripts",
-    lambda _: _OF_BOTH,
+    job_key="tcp",
+    modules=lambda _: _OF_BOTH,
+    name="tcp",
+    judge=_judge_tcp,
+    shorter=_native.differential.shorter,
 )
 QUEUE = Subject(
-    "queue",
-    _native.differential.judge_queue,
-    _native.differential.shorter_queue,
-    "queue_scripts",
-    _queue_modules,
+    job_key="queues",
+    modules=_queue_modules,
+    name="queue",
+    judge=_native.differential.judge_queue,
+    shorter=_native.differential.shorter_queue,
 )
+PACKETDRILL = Played(job_key="packetdrill", modules=lambda _: _OF_BOTH)
 SUBJECTS = {subject.name: subject for subject in (TCP, QUEUE)}
 #: The queue disciplines that scripts can be drawn for.
 QUEUES: tuple[str, ...] = tuple(_native.differential.QUEUES)

@@ -44,27 +44,14 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     pub(super) fn bytes(&self, route: Route) -> Vec<u8> {
-        let options = self.options();
-        let tcp_bytes = TCP_BYTES + options.len();
-        let mut packet = vec![0; IP_BYTES + TCP_BYTES];
-        packet.extend(options);
-        let (ip, tcp) = packet.split_at_mut(IP_BYTES);
-        let hosts = [route.from.0, route.to.0];
-        write_ip(ip, tcp_bytes, libc::IPPROTO_TCP, 0, hosts);
-        tcp[0..2].copy_from_slice(&route.from.1.to_be_bytes());
-        tcp[2..4].copy_from_slice(&route.to.1.to_be_bytes());
-        tcp[4..8].copy_from_slice(&self.sequence.to_be_bytes());
-        tcp[8..12].copy_from_slice(&self.acknowledges.to_be_bytes());
-        tcp[12] = (tcp_bytes as u8 / 4) << 4;
-        tcp[13] = self.flags;
-        tcp[14..16].copy_from_slice(&self.window.to_be_bytes());
-        let mut pseudo = [0; 12];
-        pseudo[..8].copy_from_slice(&ip[12..20]);
-        pseudo[9] = libc::IPPROTO_TCP as u8;
-        pseudo[10..].copy_from_slice(&(tcp_bytes as u16).to_be_bytes());
-        let sum = checksum(&[&pseudo, tcp]);
-        tcp[16..18].copy_from_slice(&sum.to_be_bytes());
-        packet
+        let header = Header {
+            sequence: self.sequence,
+            acknowledges: self.acknowledges,
+            flags: self.flags,
+            window: self.window,
+            tos: 0,
+        };
+        tcp_packet(route, header, &self.options(), 0)
     }
 
     fn options(&self) -> Vec<u8> {
@@ -90,6 +77,46 @@ impl Outgoing {
         }
         options
     }
+}
+
+/// Fields of a packet's headers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub(super) sequence: u32,
+    pub(super) acknowledges: u32,
+    pub(super) flags: u8,
+    pub(super) window: u16,
+    pub(super) tos: u8,
+}
+
+/// A packet with options of whole words, and so much payload of zeros.
+pub(super) fn tcp_packet(
+    route: Route,
+    header: Header,
+    options: &[u8],
+    payload_bytes: usize,
+) -> Vec<u8> {
+    let header_bytes = TCP_BYTES + options.len();
+    let mut packet = vec![0; IP_BYTES + TCP_BYTES];
+    packet.extend(options);
+    packet.resize(IP_BYTES + header_bytes + payload_bytes, 0);
+    let (ip, tcp) = packet.split_at_mut(IP_BYTES);
+    let hosts = [route.from.0, route.to.0];
+    write_ip(ip, tcp.len(), libc::IPPROTO_TCP, header.tos, hosts);
+    tcp[0..2].copy_from_slice(&route.from.1.to_be_bytes());
+    tcp[2..4].copy_from_slice(&route.to.1.to_be_bytes());
+    tcp[4..8].copy_from_slice(&header.sequence.to_be_bytes());
+    tcp[8..12].copy_from_slice(&header.acknowledges.to_be_bytes());
+    tcp[12] = (header_bytes as u8 / 4) << 4;
+    tcp[13] = header.flags;
+    tcp[14..16].copy_from_slice(&header.window.to_be_bytes());
+    let mut pseudo = [0; 12];
+    pseudo[..8].copy_from_slice(&ip[12..20]);
+    pseudo[9] = libc::IPPROTO_TCP as u8;
+    pseudo[10..].copy_from_slice(&(tcp.len() as u16).to_be_bytes());
+    let sum = checksum(&[&pseudo, tcp]);
+    tcp[16..18].copy_from_slice(&sum.to_be_bytes());
+    packet
 }
 
 /// Writes a header of IPv4 for a payload.

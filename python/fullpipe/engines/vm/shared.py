@@ -31,14 +31,14 @@ class Job:
     #: Files for the request's folder of objects.
     objects: Mapping[str, bytes]
     #: Scripts of a differential test (crates/fullpipe-differential), in place of a request: what
-    #: they are played to (`scripts`: TCP, `queue_scripts`) and the scripts.
+    #: they are played to (`tcp`, `queues`, `packetdrill`) and the scripts.
     scripts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
     def parts(self) -> tuple[bytes, bytes]:
         """The memory layout: the text, and the files."""
         text = {
             "request": self.request,
-            **self.scripts,
+            "scripts": self.scripts,
             "modules": list(self.modules),
             "objects": [(name, len(content)) for name, content in self.objects.items()],
         }
