@@ -35,6 +35,8 @@ pub(super) struct Model {
     data: PeerData,
     /// When this end's SYN or SYN-ACK was sent.
     syn_ns: u64,
+    /// The number behind what was sent (snd_nxt).
+    next: u32,
     now_ns: u64,
     opening: Opening,
     connection: Connection,
@@ -79,6 +81,7 @@ impl Model {
             sockets: Sockets::default(),
             data: PeerData::of(program),
             syn_ns: START_NS,
+            next: 1,
             now_ns: START_NS,
             opening: Opening::None,
             connection: Connection::offered(settings.offer),
@@ -243,6 +246,7 @@ impl Model {
         if let Some((stamp, _)) = segment.timestamps() {
             self.stamps.entry(stamp).or_insert(self.now_ns);
         }
+        self.next = self.next.max(segment.end());
         let at_us = self.now_us();
         self.sent.push(Segment { at_us, ..segment });
     }
@@ -302,14 +306,10 @@ impl Model {
         } else {
             Vec::new()
         };
-        let next = self.ends.as_ref().map_or(0, |ends| {
-            let sender = &ends.sender;
-            sender.written_bytes() - sender.unsent_bytes()
-        });
         let ece = if ack.marks > 0 { ECE } else { 0 };
         self.send(Segment {
             flags: ACK | ece,
-            sequence: (next as u32).wrapping_add(1),
+            sequence: self.next,
             ack: bytes(ack.next),
             window: self.connection.own_window(ack.window_bytes),
             options: self.connection.options(self.stamp(self.now_ns), sack),
