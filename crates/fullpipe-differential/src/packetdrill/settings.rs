@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use fullpipe_plan::Sysctl;
+
 use super::connection::Offer;
 use super::program::{Action, Call, Program};
 
@@ -11,10 +13,9 @@ pub(super) const TCP_NODELAY: i32 = 1;
 pub(super) const TCP_CONGESTION: i32 = 13;
 /// Settings that a connection of one script does not come to feel: of other connections, of Fast Open, of how
 /// packets are cut into bursts.
-const WITHOUT_EFFECT: [&str; 9] = [
+const WITHOUT_EFFECT: [&str; 8] = [
     "tcp_fastopen",
     "tcp_fastopen_key",
-    "tcp_min_tso_segs",
     "tcp_tso_win_divisor",
     "tcp_syncookies",
     "tcp_mem",
@@ -36,6 +37,8 @@ pub(super) struct Settings {
     pub(super) requests_ecn: bool,
     pub(super) accepts_ecn: bool,
     pub(super) offer: Offer,
+    /// What is not as Linux has it by default.
+    pub(super) sysctl: Sysctl,
     /// A send buffer of so much holds all that the program writes, and never makes a writer wait.
     pub(super) ample_bytes: u64,
 }
@@ -53,6 +56,7 @@ impl Settings {
                 buffer_bytes: RMEM_BYTES,
                 buffer_max_bytes: RMEM_MAX_BYTES,
             },
+            sysctl: Sysctl::default(),
             ample_bytes: BYTES_PER_PAYLOAD * written_bytes(program),
         };
         for (key, value) in &program.defaults {
@@ -104,7 +108,6 @@ impl Settings {
             ("tcp_sack" | "tcp_dsack" | "tcp_window_scaling" | "tcp_recovery", "1")
             | ("tcp_early_retrans", "3" | "4")
             | ("tcp_reordering", "3")
-            | ("tcp_slow_start_after_idle", "1")
             | ("tcp_frto", "1" | "2") => {}
             ("tcp_wmem", sizes) => {
                 return numbers(sizes)
@@ -119,7 +122,27 @@ impl Settings {
                 self.offer.buffer_bytes = bytes;
                 self.offer.buffer_max_bytes = max_bytes;
             }
-            (key, _) => return WITHOUT_EFFECT.contains(&key),
+            (key, _) if WITHOUT_EFFECT.contains(&key) => {}
+            (key, value) => return self.set_sysctl(key, value),
+        }
+        true
+    }
+
+    /// One of those that a scenario has too (`host.sysctl`).
+    fn set_sysctl(&mut self, key: &str, value: &str) -> bool {
+        let sysctl = &mut self.sysctl;
+        let place = match key {
+            "tcp_slow_start_after_idle" => &mut sysctl.tcp_slow_start_after_idle,
+            "tcp_notsent_lowat" => &mut sysctl.tcp_notsent_lowat,
+            "tcp_min_tso_segs" => &mut sysctl.tcp_min_tso_segs,
+            "tcp_tso_rtt_log" => &mut sysctl.tcp_tso_rtt_log,
+            "tcp_pacing_ss_ratio" => &mut sysctl.tcp_pacing_ss_ratio,
+            "tcp_pacing_ca_ratio" => &mut sysctl.tcp_pacing_ca_ratio,
+            _ => return false,
+        };
+        match value.trim().parse() {
+            Ok(number) => *place = Some(number),
+            Err(_) => return false,
         }
         true
     }
