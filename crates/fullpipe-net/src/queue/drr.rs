@@ -56,8 +56,10 @@ impl Drr {
                 return Some(turn);
             }
             *credit += self.quantum;
-            self.leave(&turn);
-            self.rejoin(turn.flow);
+            if !self.is_alone(&turn) {
+                self.leave(&turn);
+                self.rejoin(turn.flow);
+            }
         }
     }
 
@@ -73,6 +75,11 @@ impl Drr {
     /// Whether there are old flows.
     pub(crate) fn has_old(&self) -> bool {
         !self.old.is_empty()
+    }
+
+    /// Whether it is the only flow, an old one: behind the others it is first again.
+    fn is_alone(&self, turn: &Turn) -> bool {
+        !turn.is_new && self.old.len() == 1
     }
 
     /// Removes the flow from its list.
@@ -94,5 +101,43 @@ impl Drr {
             self.old.push_back(turn.flow);
         }
         !stays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flows 0 to `flows` - 1, all old, in that order.
+    fn old_flows(flows: u32) -> Drr {
+        let mut drr = Drr::new(300);
+        (0..flows).for_each(|flow| drr.rejoin(flow));
+        drr
+    }
+
+    #[test]
+    fn a_lone_flow_gets_quanta_until_it_has_credit_and_stays() {
+        let (mut drr, mut credits) = (old_flows(1), [-1214]);
+        let turn = drr.next(&mut credits, |credit| credit).expect("it is old");
+        assert_eq!((turn.flow, turn.is_new), (0, false));
+        // Five quanta: four leave it at -14.
+        assert_eq!(credits, [5 * 300 - 1214]);
+        assert!(drr.retire(&turn) && drr.first().is_none());
+    }
+
+    #[test]
+    fn flows_without_credit_get_a_quantum_in_turn() {
+        let (mut drr, mut credits) = (old_flows(2), [-500, -100]);
+        let turn = drr
+            .next(&mut credits, |credit| credit)
+            .expect("two are old");
+        // Flow 0 has two quanta before flow 1, which has one, is at the head again.
+        assert_eq!((turn.flow, credits), (1, [100, 200]));
+        credits[1] = -1;
+        let turn = drr
+            .next(&mut credits, |credit| credit)
+            .expect("two are old");
+        // Flow 1 gets a quantum and goes behind flow 0, which has credit.
+        assert_eq!((turn.flow, credits), (0, [100, 299]));
     }
 }
