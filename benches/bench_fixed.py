@@ -25,7 +25,7 @@ FUNCTIONS = {
     "cc_mul_shift": ("u64", "u64 a, u32 b, u32 c", "a, b, c"),
     "cc_mul_shift_u32": ("u32", "u64 a, u32 b, u32 c", "a, b, c"),
     "cc_ewma": ("u64", "u64 a, u64 b, u32 c", "a, b, c"),
-    "cc_random_init": ("u32", "u32 a", "a"),
+    "cc_random_start": ("u32", "u32 a", "a"),
     "cc_random_below": ("u32", "u32 *a, u32 b", "a, b"),
     "cc_max_update": ("void", "struct cc_minmax *m, u32 a, u32 b, u32 c", "m, a, b, c"),
     "cc_min_update": ("void", "struct cc_minmax *m, u32 a, u32 b, u32 c", "m, a, b, c"),

@@ -572,7 +572,7 @@ CC_INLINE void bbr1_init(struct bbr1 *s, const struct bbr1_params *p, const stru
 {
 	ctl->ssthresh = CC_INFINITE;
 	ctl->sndbuf_factor = 3;
-	s->random = cc_random_init(conn->seed);
+	s->random = cc_random_start(conn->seed);
 	s->mss_bytes = conn->mss_bytes;
 	s->prev_ca_state = CC_OPEN;
 	s->min_rtt_us = conn->srtt_us ? conn->srtt_us : BBR1_NO_RTT;

@@ -148,7 +148,7 @@ CC_INLINE u64 cc_ewma(u64 scaled, u64 sample, u32 shift)
 
 /* The state of cc_random_below() from conn->seed. Seeds that differ in a bit give states that
  * differ in half of theirs (the finalizer of MurmurHash3). Never 0, where xorshift would stay. */
-CC_INLINE u32 cc_random_init(u32 seed)
+CC_INLINE u32 cc_random_start(u32 seed)
 {
 	seed ^= 0x9e3779b9u;
 	seed = (seed ^ seed >> 16) * 0x85ebca6bu;

@@ -93,7 +93,7 @@ void __ubsan_handle_mul_overflow(const struct overflow *data, u64 left, u64 righ
 {
 	(void)left;
 	(void)right;
-	/* cc_random_init() of fixed.h wraps on purpose. */
+	/* cc_random_start() of fixed.h wraps on purpose. */
 	if (data->type->info >> 1 != 5 || strstr(data->file, "/fixed.h"))
 		return;
 	call->fault_line = data->line;

@@ -28,7 +28,7 @@ FUNCTIONS = {
     "cc_mul_shift": (U64, [(U64, "u64"), (U32, "u32"), (U32, "u32")]),
     "cc_mul_shift_u32": (U32, [(U64, "u64"), (U32, "u32"), (U32, "u32")]),
     "cc_ewma": (U64, [(U64, "u64"), (U64, "u64"), (U32, "u32")]),
-    "cc_random_init": (U32, [(U32, "u32")]),
+    "cc_random_start": (U32, [(U32, "u32")]),
 }
 _C = {U32: "u32", S32: "s32", U64: "u64", S64: "s64"}
 
@@ -156,11 +156,11 @@ def test_seeds_that_differ_in_a_bit_give_states_that_differ_in_half_of_theirs(
     fixed: Callable[..., int],
 ) -> None:
     seeds = [*range(300), 0x9E3779B9, 2**32 - 1]
-    states = [fixed("cc_random_init", seed) for seed in seeds]
+    states = [fixed("cc_random_start", seed) for seed in seeds]
     assert len(set(states)) >= len(seeds) - 1
     assert 0 not in states
     flips = [
-        (fixed("cc_random_init", seed) ^ fixed("cc_random_init", seed ^ 1 << bit)).bit_count()
+        (fixed("cc_random_start", seed) ^ fixed("cc_random_start", seed ^ 1 << bit)).bit_count()
         for seed in range(64)
         for bit in range(32)
     ]

@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from fullpipe.base.errors import UserError
-from fullpipe.plan.resolve import resolve
 from fullpipe.recording import checksums
 from fullpipe.recording.recording import Recording
 from fullpipe.report.predictions import compare
 from fullpipe.report.runs import grouped, read_run
-from fullpipe.scenario.model import Scenario
 from fullpipe.serve import bench
 from fullpipe.serve.app import make_app
 from sweep_files import document, filled, sweep
@@ -110,14 +108,13 @@ def test_whatever_a_body_holds_the_answer_is_a_result_or_a_reason(
 def folder_of_all(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The store, and scenarios that are read and resolved, but not run."""
 
-    def refuse(scenario: Scenario, *_others: Any, **_options: Any) -> None:
-        resolve(scenario)
+    def refuse(*_runs: Any) -> None:
         raise UserError("not run in this test")
 
-    before = bench.run_scenario
-    bench.run_scenario = refuse  # type: ignore[assignment]
+    before = bench.execute
+    bench.execute = refuse  # type: ignore[assignment]
     yield folder
-    bench.run_scenario = before
+    bench.execute = before
 
 
 def test_numbers_of_the_page_are_numbers_and_no_text() -> None:

@@ -55,11 +55,11 @@ def ci(
     scorecard.json, scorecard.html, junit.xml and summary.md. Exit status: 0 not worse; 1 worse, or
     a run failed; 2 bad input."""
     from fullpipe.base.writing import check_folder, write_text
+    from fullpipe.cli.kept_runs import kept_runs
     from fullpipe.scorecard import outcome
     from fullpipe.scorecard.comparing import Settings, file_of, is_new, run_against
     from fullpipe.scorecard.gate import Gate
     from fullpipe.scorecard.git_files import usual_baseline
-    from fullpipe.sweep.store import Store, cached_store
 
     check_folder("--out", out)
     path = file_of(file)
@@ -72,7 +72,7 @@ def ci(
         print(f"{file}: has no earlier version; there is nothing to compare it with")
         write_text(out / "summary.md", "### fullpipe: the file has no earlier version\n")
         return
-    runs = Store(store or cached_store("scorecards"), create=True)
+    runs = kept_runs(store)
     with progress_of_runs() as update:
         settings = Settings((), True, "sim", seeds, set_ or [], jobs, update)
         card, comparison = run_against(file, baseline, chosen, runs, settings)

@@ -48,17 +48,17 @@ def conformance(
     the implementation does as the document asks, or how it deviates, with the figure, or why it
     was not run. Exit status: 0 all cases that were run hold, 1 some deviate, 2 bad input or no case
     could run, 130 interrupted."""
+    from fullpipe.cli.kept_runs import kept_runs
     from fullpipe.conformance.cases import DOCUMENTS, cases_of
     from fullpipe.conformance.runner import run_cases
     from fullpipe.congestion.registry import choose
-    from fullpipe.sweep.store import Store, cached_store
 
     choose(cc, {})
     chosen = _chosen(cc, document, only)
     cases = cases_of(chosen)
     # BBR's cases all run: in some no flow reaches the phases that tell the family.
     wanted = [case for case in cases if case.id == only and not case.reads_bbr] or cases
-    runs = Store(store or cached_store("scorecards"), create=True)
+    runs = kept_runs(store)
     try:
         with progress_of_runs() as update:
             results = run_cases(cc, wanted, runs, quick, jobs, update, engine)

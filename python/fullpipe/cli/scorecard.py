@@ -84,11 +84,11 @@ def scorecard(
     RFC 9743's items, scenarios of other makers, 1,000 random paths, and for BBR's family the
     draft's test cases. Exit status: 0 done; 1 a run failed, a case of --only draft failed, or
     something is worse than --baseline; 2 bad input."""
+    from fullpipe.cli.kept_runs import kept_runs
     from fullpipe.congestion.registry import listed
     from fullpipe.scorecard.comparing import Settings
     from fullpipe.scorecard.gate import Gate
     from fullpipe.scorecard.items import items
-    from fullpipe.sweep.store import Store, cached_store
 
     _check(baseline, {"--fail-if": fail_if, "--allow": allow, "--junit": junit,
                       "--markdown": markdown})  # fmt: skip
@@ -97,7 +97,7 @@ def scorecard(
     if cell is not None:
         print(_scenario(cc, chosen, cell, quick, engine, changes), end="")
         return
-    runs = Store(store or cached_store("scorecards"), create=True)
+    runs = kept_runs(store)
     if only is not None and (only == _DRAFT or only.startswith("draft-")):
         if baseline or changes or seeds:
             raise UserError(f"--only {only}: a case is one run; it takes no --baseline, --seeds "

@@ -144,7 +144,7 @@ def _run_pool(
     with scratch("fullpipe-pool-") as signals, _interrupts_noted() as interrupted:
         stop = signals / "stop"
         work = functools.partial(_work, stop)
-        pool = worker_processes(workers, __name__)
+        pool = worker_processes(workers, __name__, served=False)
         # Workers begin with the signal blocked: Ctrl-C reaches this process alone.
         with _interrupts_blocked(), without_main():
             pending: dict[Future[str | None], int] = {

@@ -1,7 +1,8 @@
 """Processes that do runs beside one another.
 
 They are forks of this process, which has loaded what they need. A fork of a process with several
-threads, such as a notebook, may hang: there they come from a fork server, which loads it again.
+threads, such as a notebook, may hang: there they load it again, in processes of their own or of a
+fork server, which lives as long as this process.
 """
 
 from __future__ import annotations
@@ -17,19 +18,23 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 
 
-def worker_processes(width: int, preload: str) -> ProcessPoolExecutor:
+def worker_processes(width: int, preload: str, served: bool) -> ProcessPoolExecutor:
     """A pool of `width` processes that have loaded the module `preload`. They leave Ctrl-C to this
-    process, end at SIGTERM, and end when this process does."""
+    process, end at SIGTERM, and end when this process does. `served`: where they cannot be forks,
+    they come from a fork server."""
     return ProcessPoolExecutor(
-        width, mp_context=_context(preload), initializer=_begin, initargs=(dict(os.environ),)
-    )
+        width, mp_context=_context(preload, served), initializer=_begin,
+        initargs=(dict(os.environ),),
+    )  # fmt: skip
 
 
-def _context(preload: str) -> BaseContext:
+def _context(preload: str, served: bool) -> BaseContext:
     threads = Path("/proc/self/task")  # those of libraries included
     if threads.is_dir() and len(list(threads.iterdir())) == 1:
         importlib.import_module(preload)
         return multiprocessing.get_context("fork")
+    if not served:
+        return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([preload])
     return context
@@ -37,7 +42,7 @@ def _context(preload: str) -> BaseContext:
 
 def _begin(environment: dict[str, str]) -> None:
     """Prepares a worker. It takes the parent's current environment, which says where caches are:
-    the fork server has an older one. The sentinel that ends it is a pipe that only the parent
+    a fork server has an older one. The sentinel that ends it is a pipe that only the parent
     holds open."""
     os.environ.clear()
     os.environ.update(environment)

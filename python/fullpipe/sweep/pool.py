@@ -34,7 +34,7 @@ class Pool:
         self, work: Work, groups: Iterator[Group]
     ) -> Iterator[tuple[Group, list[Failure] | LostError | None]]:
         """See `schedule.Executor`. A broken pool is replaced at the next call."""
-        pool = self._pool = self._pool or worker_processes(self.width, self._preload)
+        pool = self._pool = self._pool or worker_processes(self.width, self._preload, served=True)
         pending: dict[Future[list[Failure]], Group] = {}
         lost: LostError | None = None
         while True:
