@@ -224,7 +224,9 @@ def test_all_runs_leave_as_csv_and_parquet_and_all_cells_as_a_table(
     ]  # fmt: skip
     rows = polars.read_parquet(tmp_path / "a.parquet")
     assert rows.equals(polars.read_csv(tmp_path / "a.csv"))
-    assert rows.columns == ["experiment", "engine", "rate", "rtt", "seed", "share", "goodput"]
+    assert rows.columns == [
+        "experiment", "engine", "rate", "rtt", "seed", "share", "goodput", "unsettled",
+    ]  # fmt: skip
     results = judge(entry, Store(store)).results
     assert rows["share"].to_list() == [v for values in results.values("share") for v in values]
     assert command(["report", "small", *where, "--csv", "a.txt"], monkeypatch) == 2

@@ -217,7 +217,7 @@ def compare(
     output: Output = _OUTPUT,
     looks: LookOptions = DEFAULT_LOOK,
 ) -> None:
-    """Compares congestion controls on one path, or folders of recordings as they are.
+    """Compares congestion controls on one path, or recordings.
 
     Each runs alone, unless --together or --harm-to is given. Prints means over the runs with 95 %
     intervals (bootstrap) and, for controls that run alone, Welch's test of each metric. A run is

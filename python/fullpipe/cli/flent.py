@@ -39,7 +39,7 @@ def import_(
     ] = Path("recordings/flent"),
     flent_interpolation: _Interpolation = False,
 ) -> None:
-    """Turns Flent's files, results of iperf3 --json and qlogs of QUIC stacks into recordings.
+    """Turns files of Flent, iperf3 and qlog into recordings.
 
     Prints what they carried, by bytes, and which series a recording has no place for. Damaged files
     are refused; the others are imported."""

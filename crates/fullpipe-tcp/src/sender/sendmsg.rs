@@ -7,8 +7,6 @@ use crate::packet::Burst;
 
 /// Size of one write: the pipe of 16 pages that sendfile() uses (splice_direct_to_actor()).
 const WRITE_BYTES: u64 = 65_536;
-/// Copying the next buffer takes time, and RTTs count microseconds.
-const COPY_NS: u64 = 1_000;
 
 impl Sender {
     /// tcp_check_space(): expands the send buffer if the congestion window needs more, and wakes a blocked
@@ -81,9 +79,9 @@ impl Sender {
             }
             if self.queue.must_push() {
                 self.queue.mark_push(self.flight.next());
-                self.push_and_copy_on(Push::AsMany, out);
+                self.push_pending(Push::AsMany, out);
             } else if self.queue.has_one_buffer() {
-                self.push_and_copy_on(Push::One, out);
+                self.push_pending(Push::One, out);
             }
         }
         let is_blocked = left_bytes > 0;
@@ -100,12 +98,5 @@ impl Sender {
             self.push_pending(Push::AsMany, out);
         }
         !is_blocked
-    }
-
-    /// Sends before the rest of a write is copied. Each tcp_write_xmit() reads the clock again
-    /// (tcp_mstamp_refresh()), so RACK knows what a write sent first.
-    fn push_and_copy_on(&mut self, push: Push, out: &mut Vec<Burst>) {
-        self.push_pending(push, out);
-        self.advance_clock(self.now_ns + COPY_NS);
     }
 }

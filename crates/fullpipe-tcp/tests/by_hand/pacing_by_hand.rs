@@ -1,12 +1,10 @@
 //! Pacing and bursts: tcp_update_skb_after_send(), tcp_pacing_check(), tcp_tso_autosize(),
 //! tcp_small_queue_check().
 
-use super::script::{ack, sack, Script, Setup, MS, MSS, OWNER, PUSH, US};
+use super::script::{ack, sack, Script, Setup, MS, MSS, OWNER, US};
 
 /// At this rate a full packet takes a millisecond.
 const PACKET_A_MS: u64 = 1_000 * MSS as u64;
-/// When the ninth packet of a write is pushed: pacing counts from there, as the tenth has a credit for its delay.
-const LAST_PUSH: u64 = 8 * PUSH;
 
 fn paced(is_written: bool) -> Script {
     Script::new(Setup {
@@ -24,7 +22,7 @@ fn pacing_begins_with_the_tenth_packet() {
     let mut script = paced(false);
     assert_eq!(script.sends(), "0 1 2 3 4 5 6 7 8 9");
     for number in 10..14_u64 {
-        let due_ns = (number - 9) * MS + LAST_PUSH;
+        let due_ns = (number - 9) * MS;
         assert_eq!(script.timer(), Some(due_ns));
         assert_eq!(script.fires(), number.to_string());
     }
@@ -35,13 +33,10 @@ fn a_late_packet_has_a_credit_of_its_delay_but_of_half_its_length_at_most() {
     let mut script = paced(true);
     assert_eq!(script.writes(10).split(' ').count(), 10);
     // The next may leave at 1 ms, and leaves at 1.2 ms: the one after at 2 ms.
-    assert_eq!(
-        (script.timer(), script.fires().as_str()),
-        (Some(MS + LAST_PUSH), "")
-    );
+    assert_eq!((script.timer(), script.fires().as_str()), (Some(MS), ""));
     script.at(1_200 * US);
     assert_eq!(script.writes(2), "10");
-    assert_eq!(script.timer(), Some(2 * MS + LAST_PUSH));
+    assert_eq!(script.timer(), Some(2 * MS));
     assert_eq!(
         (script.fires().as_str(), script.fires().as_str()),
         ("11", "")
@@ -69,8 +64,8 @@ fn with_fq_packets_carry_their_time_of_departure() {
         .map(|packet| (packet.departs_ns - first_ns) / US)
         .collect();
     // The eleventh and later ones a millisecond apart.
-    assert_eq!(after[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    assert_eq!(after[10..], [1_008, 2_008, 3_008, 4_008]);
+    assert_eq!(after[..10], [0; 10]);
+    assert_eq!(after[10..], [1_000, 2_000, 3_000, 4_000]);
 }
 
 #[test]

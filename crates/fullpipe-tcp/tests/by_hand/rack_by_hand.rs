@@ -151,7 +151,7 @@ fn tolerant() -> Script {
 fn hole(script: &mut Script, first: u32, count: u32) -> u64 {
     let sent_ns = script.now();
     script.sets_window(100, 100);
-    script.writes_singly(count);
+    script.writes(count);
     script
         .at(sent_ns + 40 * MS)
         .gets(sack(first, [(first + 1, first + count)]).echo(sent_ns));
@@ -215,7 +215,7 @@ fn without_reordering_a_dsack_widens_nothing() {
     script.at(40 * MS);
     assert_eq!(script.gets(sack(0, [(1, 4)])), "0r");
     script.at(80 * MS).gets(dsack(10, [(0, 1)]).echo(40 * MS));
-    script.writes_singly(3);
+    script.writes(3);
     script.at(120 * MS).gets(sack(10, [(11, 12)]));
     assert_eq!(script.exact_timer(), 132 * MS);
 }
@@ -268,8 +268,8 @@ fn two_flights(blocks: [(u32, u32); 2]) -> (Script, String) {
         is_written: true,
         ..Setup::default()
     });
-    script.writes_singly(5);
-    script.at(60 * MS).writes_singly(5);
+    script.writes(5);
+    script.at(60 * MS).writes(5);
     let sent = script.at(101 * MS).gets(sack(0, blocks).without_echo());
     (script, sent)
 }

@@ -230,11 +230,7 @@ fn a_retransmitted_packet_gives_a_sample_only_by_its_timestamp() {
 
 /// Ten packets, of which 1 to 3 are SACKed after 40 ms, so that packet 0 is sent again.
 fn with_a_retransmission() -> Script {
-    let mut script = Script::new(Setup {
-        is_written: true,
-        ..Setup::default()
-    });
-    script.writes_singly(10);
+    let mut script = Script::started(Setup::default());
     script.at(40 * MS).gets(sack(0, [(1, 4)]));
     assert_eq!(script.srtt_us(), 40_000);
     script

@@ -18,8 +18,6 @@ pub(crate) use fullpipe_cc::CaState::{Cwr, Disorder, Loss, Open, Recovery};
 pub(crate) const MSS: u32 = 1448;
 pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000_000;
-/// A write pushes each full buffer, which is one packet here, so much after the one before.
-pub(crate) const PUSH: u64 = US;
 /// A tick of the timer wheel at HZ=250.
 pub(crate) const TICK: u64 = 4 * MS;
 /// When the connection is established: at the beginning of a tick, and of a second.
@@ -427,12 +425,6 @@ impl Script {
     pub(crate) fn writes(&mut self, packets: u32) -> String {
         self.sender.write(packets);
         self.sends()
-    }
-
-    /// The same packet by packet: all are sent at the same time.
-    pub(crate) fn writes_singly(&mut self, packets: u32) -> String {
-        let sent: Vec<String> = (0..packets).map(|_| self.writes(1)).collect();
-        sent.join(" ")
     }
 
     pub(crate) fn writes_bytes(&mut self, bytes: u64) {

@@ -3,7 +3,7 @@
 
 use fullpipe_cc::EventKind;
 
-use super::script::{ack, dsack, sack, Cwr, Open, Recovery, Script, Setup, MS, MSS, OWNER, PUSH};
+use super::script::{ack, dsack, sack, Cwr, Open, Recovery, Script, Setup, MS, MSS, OWNER};
 
 /// An application that has written this many packets, over a path of 300 ms, whose first timeout is
 /// 900 ms.
@@ -13,7 +13,7 @@ fn slow(packets: u32) -> Script {
         is_written: true,
         ..Setup::default()
     });
-    script.writes_singly(packets);
+    script.writes(packets);
     script
 }
 
@@ -189,8 +189,7 @@ fn a_timeout_ends_the_episode_of_a_probe() {
 #[test]
 fn an_attempt_to_send_that_the_window_forbids_moves_no_timer() {
     let mut script = Script::started(Setup::default());
-    let due_ns = 82 * MS + 9 * PUSH;
-    assert_eq!(script.exact_timer(), due_ns);
+    assert_eq!(script.exact_timer(), 82 * MS);
     assert_eq!(script.at(20 * MS).sends(), "");
-    assert_eq!(script.exact_timer(), due_ns);
+    assert_eq!(script.exact_timer(), 82 * MS);
 }

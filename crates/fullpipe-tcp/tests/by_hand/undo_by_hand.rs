@@ -263,12 +263,12 @@ fn a_dsack_inside_a_block_up_to_the_last_packet_counts_twice() {
             is_written: true,
             ..Setup::default()
         });
-        script.writes_singly(10);
+        script.writes(10);
         script.at(40 * MS).gets(sack(0, [(1, 3), (4, 9)]));
         script.at(80 * MS).gets(sack(3, [(4, 10)]).echo(40 * MS));
         script.at(81 * MS).gets(ack(10).echo(40 * MS));
         assert_eq!(script.sender().info().total_retrans, 2);
-        script.at(90 * MS).writes_singly(4);
+        script.at(90 * MS).writes(4);
         assert_eq!(script.fires(), "13r");
         let now_ns = script.now();
         script

@@ -329,14 +329,3 @@ fn a_packet_begins_where_the_one_before_ended_and_nowhere_else() {
         (4, 4, 0)
     );
 }
-
-#[test]
-fn what_a_write_sends_first_is_older_than_what_it_sends_last() {
-    // tcp_sendmsg_locked() pushes each full buffer, and tcp_write_xmit() reads the clock each time. Script
-    // 73-123 of the differential test: RACK compares these times where an ACK covers packets of one write.
-    let mut script = application(100);
-    script.writes_bytes(90 * FULL);
-    let times: Vec<u64> = script.packets().iter().map(|one| one.departs_ns).collect();
-    assert!(times.is_sorted());
-    assert!(times[0] < times[89] && times[89] - times[0] < 100_000);
-}

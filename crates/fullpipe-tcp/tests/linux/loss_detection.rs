@@ -67,10 +67,9 @@ fn with_fewer_than_three_sacked_packets_a_hole_waits_a_quarter_of_the_minimum_rt
 
 #[test]
 fn the_reordering_timer_waits_two_milliseconds_longer_than_the_window() {
-    // tcp_rack_mark_lost() adds TCP_TIMEOUT_MIN_US. Packet 2 was pushed 2 us after packet 0, so its RTT, the
-    // least, is 40.008 ms. A quarter of it, less those 2 us, and 2 ms are three ticks, a microsecond more is
+    // tcp_rack_mark_lost() adds TCP_TIMEOUT_MIN_US. 40 ms / 4 + 2 ms are three ticks, a microsecond more is
     // four. From tick 260 on they fire at 264 and 265.
-    for (rtt_ns, tick) in [(RTT + 10 * US, 264), (RTT + 14 * US, 265)] {
+    for (rtt_ns, tick) in [(RTT, 264), (RTT + 4 * US, 265)] {
         let mut sender = sender_over(rtt_ns, "reno", config());
         sends(&mut sender, START);
         sender.on_ack(START + rtt_ns, &sack(0, START, &[(1, 3)]));
