@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from fullpipe.cli.app import app
+from fullpipe.flent import qlog
 from fullpipe.flent.container import FlentError
 from fullpipe.flent.qlog import import_qlog, is_qlog, read_qlog
 
@@ -135,3 +138,26 @@ def test_a_damaged_file_is_refused_by_name(text: str, words: str, tmp_path: Path
     with pytest.raises(FlentError, match=words) as refused:
         read_qlog(path)
     assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("time", ["NaN", "Infinity", "1e300"])
+def test_a_time_that_no_connection_has_is_refused(time: str, tmp_path: Path) -> None:
+    first = '{"time": 0, "name": "metrics_updated", "data": {"congestion_window": 12000}}'
+    path = tmp_path / "bad.qlog"
+    path.write_text(
+        f'{{"qlog_version": "0.3", "traces": [{{"events": [{first}, {{"time": {time}}}]}}]}}'
+    )
+    with pytest.raises(FlentError, match="no time of a connection"):
+        read_qlog(path)
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(-5, 70), st.integers(-5, 70))))
+def test_bytes_of_a_packet_count_once_whatever_ranges_acknowledge_it(
+    steps: list[tuple[int, int, int]],
+) -> None:
+    packets, open_ = qlog._Open(), dict[int, int]()
+    for number, low, high in steps:
+        packets.add(number, number + 1)
+        open_[number] = number + 1
+        within = [one for one in open_ if low <= one <= high]
+        assert packets.acknowledge(low, high) == sum(open_.pop(one) for one in within)

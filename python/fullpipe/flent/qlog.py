@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +30,10 @@ _SUFFIXES = (".qlog", ".sqlog")
 _BEGIN = re.compile(rb'(?:\xef\xbb\xbf)?[\s\x1e]*\{[^{]*"(?:qlog_version|qlog_format|file_schema)"')
 _MOST_BYTES = 256 << 20
 _MOST_EVENTS = 5_000_000
+#: Three years: times are kept as whole ns.
+_MOST_MS = 1e11
+#: Packets that may still be acknowledged, in a space of numbers; of more the oldest are forgotten.
+_MOST_OPEN = 1 << 16
 #: Shorter intervals tell nothing that is drawn.
 _SAMPLE_MS = 10.0
 #: RFC 9000, section 14: the least that a path carries, and the usual size of a packet.
@@ -99,7 +105,8 @@ def is_qlog(path: Path) -> bool:
 def read_qlog(path: Path) -> Qlog:
     """The file's connection. Raises FlentError, which names the file and what is wrong."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise FlentError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > _MOST_BYTES:
@@ -159,6 +166,8 @@ def _events(
         time = float(event["time"]) / per_ms
         last = last + time if is_delta else time
         first = last if first is None else first
+        if not abs(last - first) <= _MOST_MS:  # nor is it where one of them is no number
+            raise ValueError(f"time: {time:g} ms is no time of a connection")
         data = event.get("data")
         if kind is not None and isinstance(data, dict):
             yield last - first, kind, _in_ms(data, per_ms) if kind == "metrics" else data
@@ -178,7 +187,7 @@ def _samples(
     events: Iterator[tuple[float, str, Mapping[str, Any]]],
 ) -> tuple[list[tuple[float, _Sums]], int]:
     sums, samples, largest = _Sums(), list[tuple[float, _Sums]](), 0
-    unacked: dict[tuple[str, int], int] = {}
+    spaces: defaultdict[str, _Open] = defaultdict(_Open)
     time_ms = 0.0
     for time_ms, kind, data in events:
         if samples and time_ms < samples[-1][0]:
@@ -195,10 +204,10 @@ def _samples(
             if kind == "sent":
                 sums.sent += 1
                 sums.sent_bytes += size
-                unacked[space, int(header.get("packet_number", -sums.sent))] = size
+                spaces[space].add(int(header.get("packet_number", -sums.sent)), size)
             else:
                 sums.received_bytes += size
-                sums.acked_bytes += _acknowledged(unacked, space, data.get("frames") or ())
+                sums.acked_bytes += _acknowledged(spaces[space], data.get("frames") or ())
         if not samples or time_ms - samples[-1][0] >= _SAMPLE_MS:
             samples.append((time_ms, _copy(sums)))
     if samples and samples[-1][0] < time_ms:
@@ -219,20 +228,38 @@ def _size(data: Mapping[str, Any], header: Mapping[str, Any]) -> int:
     return 0
 
 
-def _acknowledged(
-    unacked: dict[tuple[str, int], int], space: str, frames: Sequence[Mapping[str, Any]]
-) -> int:
+class _Open:
+    """The packets of a space of numbers that nothing has acknowledged, and their bytes."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []  # sorted
+        self._bytes: dict[int, int] = {}
+
+    def add(self, number: int, size: int) -> None:
+        if number not in self._bytes:
+            insort(self._numbers, number)
+        self._bytes[number] = size
+        if len(self._numbers) > 2 * _MOST_OPEN:
+            self._take(0, _MOST_OPEN)
+
+    def acknowledge(self, low: int, high: int) -> int:
+        """The bytes of those from `low` to `high`, which count once."""
+        return self._take(bisect_left(self._numbers, low), bisect_right(self._numbers, high))
+
+    def _take(self, first: int, end: int) -> int:
+        gone = self._numbers[first:end]
+        del self._numbers[first:end]
+        return sum(self._bytes.pop(number) for number in gone)
+
+
+def _acknowledged(packets: _Open, frames: Sequence[Mapping[str, Any]]) -> int:
     """Bytes that the frames of a received packet acknowledge for the first time."""
-    total = 0
-    for frame in frames:
-        if frame.get("frame_type") != "ack":
-            continue
-        for limits in frame.get("acked_ranges") or ():
-            low, high = int(limits[0]), int(limits[-1])
-            # Numbers that are still open, since a range may begin at the first packet.
-            open_ = [key for key in unacked if key[0] == space and low <= key[1] <= high]
-            total += sum(unacked.pop(key) for key in open_)
-    return total
+    return sum(
+        packets.acknowledge(int(limits[0]), int(limits[-1]))
+        for frame in frames
+        if frame.get("frame_type") == "ack"
+        for limits in frame.get("acked_ranges") or ()
+    )
 
 
 def import_qlog(file: Qlog, out: Path | str) -> Recording:
