@@ -8,15 +8,32 @@ use std::os::fd::OwnedFd;
 use super::hosts::Hosts;
 use super::port::{link_address, packet_socket, send};
 use super::ticks::Ticks;
+use super::wire::Route;
 use crate::net::{know_neighbour, set_gso_max_segments, Node, Port};
 use crate::socket::Payload;
 
 pub(super) const HOST: Ipv4Addr = Ipv4Addr::new(10, 50, 0, 1);
 /// The peer's address. The port has another one, so that its own kernel answers nothing.
 pub(super) const PEER: Ipv4Addr = Ipv4Addr::new(10, 50, 0, 9);
+/// What the peer's numbers begin with.
+pub(super) const PEER_SEQUENCE: u32 = 1_000_000;
+/// Of one that is read.
+pub(super) const BIGGEST_PACKET: usize = 1 << 16;
+/// Every script has ports of its own, so that nothing of another one is left.
+const PEER_PORTS: u16 = 30_000;
+const PORTS: usize = 20_000;
 const PORT: Ipv4Addr = Ipv4Addr::new(10, 50, 0, 2);
 /// As in the model (crates/fullpipe-differential/src/model.rs).
 const GSO_MAX_SEGMENTS: u32 = 44;
+
+/// From the peer to the socket of the script of that number.
+pub(super) fn route(number: usize, local_ports: u16) -> Route {
+    let port = (number % PORTS) as u16;
+    Route {
+        from: (PEER, PEER_PORTS + port),
+        to: (HOST, local_ports + port),
+    }
+}
 
 /// Two namespaces and the peer's packet socket.
 pub(super) struct Arena {

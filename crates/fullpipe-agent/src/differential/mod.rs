@@ -1,8 +1,9 @@
 //! The kernel's side of the differential tests (crates/fullpipe-differential): scripts are played to sockets
 //! and to queue disciplines of this kernel. `wire.rs` knows packets, `port.rs` packet sockets, `hosts.rs` the
-//! two namespaces, `arena.rs` those of TCP, `socket.rs` one script's socket, `queue.rs` one script's queue,
-//! `packetdrill` scripts that users bring.
+//! two namespaces, `arena.rs` those of TCP, `alarm.rs` waiting, `socket.rs` one script's socket, `queue.rs` one
+//! script's queue, `packetdrill` scripts that users bring.
 
+mod alarm;
 mod arena;
 mod hosts;
 mod packetdrill;

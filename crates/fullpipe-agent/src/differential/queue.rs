@@ -4,12 +4,11 @@ use std::io;
 use std::mem::size_of;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::Duration;
 
 use fullpipe_differential::queue::{Answer, Arrival, Departure, Script, HEADER_BYTES};
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::poll::{PollFd, PollFlags};
 
+use super::alarm::Alarm;
 use super::hosts::Hosts;
 use super::port::{link_address, packet_socket, send, set_option};
 use super::ticks::Ticks;
@@ -57,7 +56,7 @@ struct Bench {
     start_ns: u64,
     /// CLOCK_REALTIME, in which packets are stamped, less CLOCK_MONOTONIC.
     clock_ns: u64,
-    alarm: TimerFd,
+    alarm: Alarm,
     left: Vec<Departure>,
 }
 
@@ -70,8 +69,7 @@ impl Bench {
         set_option(&receiver, libc::SO_TIMESTAMPNS, 1).map_err(failed)?;
         hosts.host.enter()?;
         let sender = packet_socket(hosts.near.index).map_err(failed)?;
-        let alarm = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)
-            .map_err(|error| format!("timer: {error}"))?;
+        let alarm = Alarm::new()?;
         let start_ns = ticks.next_start_ns();
         sleep_until(start_ns + BEHIND_TICK_NS);
         make_queue(&mut hosts.host, hosts.near, script)?;
@@ -109,17 +107,9 @@ impl Bench {
 
     /// Waits until that time, and notes what arrives meanwhile.
     fn collect_until(&mut self, until_ns: u64) -> Result<(), String> {
-        let fail = |error: nix::Error| format!("waiting for packets: {error}");
         while now_ns() < until_ns {
-            let moment = Expiration::OneShot(Duration::from_nanos(until_ns).into());
-            self.alarm
-                .set(moment, TimerSetTimeFlags::TFD_TIMER_ABSTIME)
-                .map_err(fail)?;
-            let mut ready = [
-                PollFd::new(self.alarm.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.receiver.as_fd(), PollFlags::POLLIN),
-            ];
-            poll(&mut ready, PollTimeout::NONE).map_err(fail)?;
+            let packets = PollFd::new(self.receiver.as_fd(), PollFlags::POLLIN);
+            self.alarm.wait(until_ns, &mut vec![packets])?;
             self.collect()
                 .map_err(|error| format!("packets: {error}"))?;
         }

@@ -3,16 +3,15 @@
 use std::io;
 use std::mem::offset_of;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
 
 use fullpipe_differential::{
     Action, Flags, Info, Packet, PeerAck, Script, ECHO_APART_US, SYN_WINDOW_BYTES, WINDOW_SHIFT,
 };
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{listen, setsockopt, sockopt, Backlog};
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
-use super::arena::{Arena, HOST, PEER};
+use super::alarm::Alarm;
+use super::arena::{route, Arena, BIGGEST_PACKET, HOST, PEER, PEER_SEQUENCE};
 use super::wire::{Incoming, Outgoing, Route, ACK, CWR, ECE, FIN, PSH, SYN};
 use crate::clock::{now_ns, sleep_until};
 use crate::sample::TcpInfo;
@@ -20,15 +19,11 @@ use crate::socket;
 
 /// What the kernel does because of an event is over in this time, also where a thread of its own does it.
 const SETTLE_NS: u64 = 200_000;
-/// Ports: every script has its own, so that nothing of another one is left.
+/// Its ports.
 const LOCAL_PORTS: u16 = 5_000;
-const PEER_PORTS: u16 = 30_000;
-const PORTS: usize = 20_000;
-const PEER_SEQUENCE: u32 = 1_000_000;
 /// Options of a data packet with timestamps, which the MSS of a SYN includes.
 const TIMESTAMP_BYTES: u16 = 12;
 const TCP_ESTABLISHED: u8 = 1;
-const BIGGEST_PACKET: usize = 1 << 16;
 
 /// A socket of this kernel with its application, on the clock of a script.
 pub(super) struct Subject<'a> {
@@ -47,7 +42,7 @@ pub(super) struct Subject<'a> {
     /// When packets were sent, and their timestamps.
     stamps: Vec<(u64, u32)>,
     buffer: Vec<u8>,
-    alarm: TimerFd,
+    alarm: Alarm,
 }
 
 impl<'a> Subject<'a> {
@@ -61,11 +56,7 @@ impl<'a> Subject<'a> {
             let what = what.to_owned();
             move |error: io::Error| format!("{what}: {error}")
         };
-        let port = (number % PORTS) as u16;
-        let route = Route {
-            from: (PEER, PEER_PORTS + port),
-            to: (HOST, LOCAL_PORTS + port),
-        };
+        let route = route(number, LOCAL_PORTS);
         arena.host().enter()?;
         let ecn = if script.host.ecn { "1" } else { "0" };
         arena.host().set("tcp_ecn", ecn)?;
@@ -89,8 +80,7 @@ impl<'a> Subject<'a> {
             sent: Vec::new(),
             stamps: Vec::new(),
             buffer: vec![0; BIGGEST_PACKET],
-            alarm: TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)
-                .map_err(|error| format!("timer: {error}"))?,
+            alarm: Alarm::new()?,
             script,
             arena,
         };
@@ -113,26 +103,12 @@ impl<'a> Subject<'a> {
             if now_ns() >= until_ns {
                 return Ok(());
             }
-            // A timeout of ppoll() itself may be late by a thousandth of its length.
-            let moment = Expiration::OneShot(Duration::from_nanos(until_ns).into());
-            self.alarm
-                .set(moment, TimerSetTimeFlags::TFD_TIMER_ABSTIME)
-                .map_err(|error| format!("timer: {error}"))?;
-            let alarm = PollFd::new(self.alarm.as_fd(), PollFlags::POLLIN);
-            let packets = PollFd::new(self.arena.packets().as_fd(), PollFlags::POLLIN);
+            let mut ready = vec![PollFd::new(self.arena.packets().as_fd(), PollFlags::POLLIN)];
             let socket = self.socket().filter(|_| self.unwritten_bytes > 0);
-            let is_writable = match socket {
-                Some(socket) => {
-                    let room = PollFd::new(socket.as_fd(), PollFlags::POLLOUT);
-                    let mut ready = [room, packets, alarm];
-                    wait_for(&mut ready)?;
-                    ready[0].any().unwrap_or(false)
-                }
-                None => {
-                    wait_for(&mut [packets, alarm])?;
-                    false
-                }
-            };
+            ready.extend(socket.map(|socket| PollFd::new(socket.as_fd(), PollFlags::POLLOUT)));
+            let has_unwritten = socket.is_some();
+            self.alarm.wait(until_ns, &mut ready)?;
+            let is_writable = has_unwritten && ready[1].any().unwrap_or(false);
             if is_writable {
                 self.write()?;
             }
@@ -262,11 +238,6 @@ impl<'a> Subject<'a> {
             sack: blocks.collect::<Result<_, String>>()?,
         })
     }
-}
-
-fn wait_for(ready: &mut [PollFd<'_>]) -> Result<(), String> {
-    let done = poll(ready, PollTimeout::NONE);
-    done.map(drop).map_err(|error| format!("poll: {error}"))
 }
 
 impl fullpipe_differential::Subject for Subject<'_> {

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-const IP_BYTES: usize = 20;
-const TCP_BYTES: usize = 20;
+pub(super) const IP_BYTES: usize = 20;
+pub(super) const TCP_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
 /// Flags of TCP's header.
 pub(super) const FIN: u8 = 0x01;
@@ -13,12 +13,15 @@ pub(super) const ACK: u8 = 0x10;
 pub(super) const ECE: u8 = 0x40;
 pub(super) const CWR: u8 = 0x80;
 /// Kinds of options.
-const OPTION_NOP: u8 = 1;
-const OPTION_MSS: u8 = 2;
-const OPTION_WINDOW_SCALE: u8 = 3;
-const OPTION_SACK_PERMITTED: u8 = 4;
-const OPTION_SACK: u8 = 5;
-const OPTION_TIMESTAMP: u8 = 8;
+pub(super) mod option {
+    pub(in super::super) const EOL: u8 = 0;
+    pub(in super::super) const NOP: u8 = 1;
+    pub(in super::super) const MSS: u8 = 2;
+    pub(in super::super) const WINDOW_SCALE: u8 = 3;
+    pub(in super::super) const SACK_PERMITTED: u8 = 4;
+    pub(in super::super) const SACK: u8 = 5;
+    pub(in super::super) const TIMESTAMP: u8 = 8;
+}
 
 /// Two addresses with their ports.
 #[derive(Clone, Copy, Debug)]
@@ -57,19 +60,19 @@ impl Outgoing {
     fn options(&self) -> Vec<u8> {
         let mut options = Vec::new();
         if let Some((mss, scale)) = self.syn {
-            options.extend([OPTION_MSS, 4]);
+            options.extend([option::MSS, 4]);
             options.extend(mss.to_be_bytes());
-            options.extend([OPTION_NOP, OPTION_WINDOW_SCALE, 3, scale]);
-            options.extend([OPTION_NOP, OPTION_NOP, OPTION_SACK_PERMITTED, 2]);
+            options.extend([option::NOP, option::WINDOW_SCALE, 3, scale]);
+            options.extend([option::NOP, option::NOP, option::SACK_PERMITTED, 2]);
         }
         if let Some((value, echo)) = self.timestamps {
-            options.extend([OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMP, 10]);
+            options.extend([option::NOP, option::NOP, option::TIMESTAMP, 10]);
             options.extend(value.to_be_bytes());
             options.extend(echo.to_be_bytes());
         }
         if !self.sack.is_empty() {
             let bytes = 2 + 8 * self.sack.len() as u8;
-            options.extend([OPTION_NOP, OPTION_NOP, OPTION_SACK, bytes]);
+            options.extend([option::NOP, option::NOP, option::SACK, bytes]);
             for (start, end) in &self.sack {
                 options.extend(start.to_be_bytes());
                 options.extend(end.to_be_bytes());
@@ -215,9 +218,9 @@ impl Incoming {
 fn stamp(mut options: &[u8]) -> Option<u32> {
     loop {
         match *options.first()? {
-            0 => return None,
-            OPTION_NOP => options = &options[1..],
-            OPTION_TIMESTAMP => {
+            option::EOL => return None,
+            option::NOP => options = &options[1..],
+            option::TIMESTAMP => {
                 return Some(u32::from_be_bytes(*options.get(2..)?.first_chunk()?));
             }
             _ => options = options.get(usize::from(*options.get(1)?).max(1)..)?,

@@ -43,7 +43,7 @@ pub struct Returned {
     pub value: i64,
     /// errno, if that is -1.
     pub errno: i32,
-    /// The option that was asked for.
+    /// What getsockopt() gave.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub option: Vec<u8>,
 }

@@ -5,13 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{channel, Receiver, TryRecvError};
 use std::sync::Arc;
-use std::time::Duration;
 
 use fullpipe_differential::packetdrill::{Call, Halt, Returned, Segment, TcpOption, Until, SYN};
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::poll::{PollFd, PollFlags};
 
-use super::super::arena::{Arena, HOST, PEER};
+use super::super::alarm::Alarm;
+use super::super::arena::{route, Arena, BIGGEST_PACKET, PEER_SEQUENCE};
 use super::super::wire::Route;
 use super::calls::{may_wait, socket, Prepared};
 use super::info::fields;
@@ -22,12 +21,8 @@ use crate::socket::reset_at_close;
 
 /// What the kernel does because of a packet is over in this time.
 const SETTLE_NS: u64 = 100_000;
-/// Ports and first numbers: every program has its own.
+/// Ports of programs.
 const LOCAL_PORTS: u16 = 8_080;
-const PEER_PORTS: u16 = 30_000;
-const PORTS: usize = 20_000;
-const PEER_SEQUENCE: u32 = 1_000_000;
-const BIGGEST_PACKET: usize = 1 << 16;
 /// Most bytes of one call, and of an option.
 const BIGGEST_CALL: u32 = 16 << 20;
 const BIGGEST_OPTION: u32 = 4_096;
@@ -49,7 +44,7 @@ pub(super) struct Machine<'a> {
     returned: Option<(u64, Returned)>,
     waiting: Option<Waiting>,
     buffer: Vec<u8>,
-    alarm: TimerFd,
+    alarm: Alarm,
 }
 
 /// A call that a thread has made.
@@ -64,14 +59,10 @@ impl<'a> Machine<'a> {
     /// Waits until a program may begin.
     pub(super) fn open(arena: &'a mut Arena, number: usize) -> Result<Self, String> {
         arena.host().enter()?;
-        let port = (number % PORTS) as u16;
         let start_ns = arena.next_start_ns();
         sleep_until(start_ns);
         Ok(Self {
-            route: Route {
-                from: (PEER, PEER_PORTS + port),
-                to: (HOST, LOCAL_PORTS + port),
-            },
+            route: route(number, LOCAL_PORTS),
             arena,
             start_ns,
             sockets: HashMap::new(),
@@ -84,8 +75,7 @@ impl<'a> Machine<'a> {
             returned: None,
             waiting: None,
             buffer: vec![0; BIGGEST_PACKET],
-            alarm: TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC)
-                .map_err(|error| format!("timer: {error}"))?,
+            alarm: Alarm::new()?,
         })
     }
 
@@ -165,19 +155,14 @@ impl<'a> Machine<'a> {
             if is_over || now_ns() >= until_ns {
                 return Ok(());
             }
-            // A timeout of ppoll() itself may be late by a thousandth of its length.
-            let moment = Expiration::OneShot(Duration::from_nanos(until_ns).into());
-            let set = self.alarm.set(moment, TimerSetTimeFlags::TFD_TIMER_ABSTIME);
-            set.map_err(|error| Halt::Failed(format!("timer: {error}")))?;
-            let mut ready = vec![
-                PollFd::new(self.alarm.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.arena.packets().as_fd(), PollFlags::POLLIN),
-            ];
+            let packets = self.arena.packets().as_fd();
+            let mut ready = vec![PollFd::new(packets, PollFlags::POLLIN)];
             if let Some(waiting) = &self.waiting {
                 ready.push(PollFd::new(waiting.bell.as_fd(), PollFlags::POLLIN));
             }
-            let done = poll(&mut ready, PollTimeout::NONE);
-            done.map_err(|error| Halt::Failed(format!("poll: {error}")))?;
+            self.alarm
+                .wait(until_ns, &mut ready)
+                .map_err(Halt::Failed)?;
         }
     }
 

@@ -2,18 +2,8 @@
 
 use fullpipe_differential::packetdrill::{Segment, TcpOption};
 
-use super::super::wire::{tcp_packet, Header, Route};
-
-const IP_BYTES: usize = 20;
-const TCP_BYTES: usize = 20;
-/// Kinds of options.
-const EOL: u8 = 0;
-const NOP: u8 = 1;
-const MSS: u8 = 2;
-const WINDOW_SCALE: u8 = 3;
-const SACK_PERMITTED: u8 = 4;
-const SACK: u8 = 5;
-const TIMESTAMP: u8 = 8;
+use super::super::wire::option::{EOL, MSS, NOP, SACK, SACK_PERMITTED, TIMESTAMP, WINDOW_SCALE};
+use super::super::wire::{tcp_packet, Header, Route, IP_BYTES, TCP_BYTES};
 
 /// What sequence numbers of both ends begin with.
 #[derive(Clone, Copy, Debug)]
@@ -164,7 +154,7 @@ mod tests {
         let written = bytes(&segment, route, origins);
         let (ports, read) = read(&written).expect("a packet of TCP");
         assert_eq!(ports, (5, 6));
-        // The ninth flag lies in the byte of the header's length.
+        // The ninth flag is in the byte of the header's length, which is written without it.
         assert_eq!(read.flags, segment.flags & 0xff);
         assert_eq!(
             Segment {
