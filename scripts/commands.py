@@ -30,7 +30,7 @@ commands, options and names. `python scripts/commands.py` writes this page.
 def page() -> str:
     """The page as Markdown."""
     rows = [
-        f"| `{words}` | {_first_sentence(command)} |\n"
+        f"| `{words}` | {_in_a_cell(first_sentence(command))} |\n"
         for words, command in _leaves("fullpipe", typer.main.get_command(app))
     ]
     return _HEAD + "".join(rows)
@@ -40,23 +40,31 @@ def _leaves(words: str, command: Any) -> Iterator[tuple[str, Any]]:
     """A command with its arguments, or those of a group."""
     members = getattr(command, "commands", None)
     if members is None:
-        arguments = [_argument(one) for one in command.params if one.param_type_name == "argument"]
-        yield " ".join([words, *arguments]), command
+        yield " ".join([words, *arguments(command)]), command
         return
     for name, member in members.items():
         yield from _leaves(f"{words} {name}", member)
 
 
-def _argument(argument: Any) -> str:
+def arguments(command: Any) -> list[str]:
+    """Its arguments, as they are written."""
+    return [_written(one) for one in command.params if one.param_type_name == "argument"]
+
+
+def _written(argument: Any) -> str:
     name = str(argument.metavar or argument.name)
     name += "..." if argument.nargs == -1 else ""
     return name if argument.required else f"[{name}]"
 
 
-def _first_sentence(command: Any) -> str:
+def _in_a_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def first_sentence(command: Any) -> str:
+    """What it does, without the full stop."""
     text = " ".join(inspect.cleandoc(command.help or "").partition("\n\n")[0].split())
-    sentence = text.partition(". ")[0].removesuffix(".")
-    return sentence.replace("|", "\\|")
+    return text.partition(". ")[0].removesuffix(".")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from commands import arguments, first_sentence
 
 import fullpipe
 from fullpipe.cli.app import app
@@ -42,11 +43,10 @@ def _members(command: Any) -> list[tuple[str, Any]]:
 
 def _page(words: str, command: Any) -> str:
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
-    first = _sentence(paragraphs[0])
     title = words.replace(" ", "-")
     lines = [
         f'.TH "{title.upper()}" "1" "" "fullpipe {fullpipe.__version__}" "fullpipe manual"',
-        ".SH NAME", f"{_text(title)} \\- {_text(first)}",
+        ".SH NAME", f"{_text(title)} \\- {_text(first_sentence(command))}",
         ".SH SYNOPSIS", f".B {_text(words)}", _text(_synopsis(command)),
         ".SH DESCRIPTION",
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def _page(words: str, command: Any) -> str:
         lines.append(".SH COMMANDS")
         for name, member in members:
             page = f"{title}-{name}"
-            lines += [".TP", f".BR {_text(page)} (1)", _text(_sentence(member.help or ""))]
+            lines += [".TP", f".BR {_text(page)} (1)", _text(first_sentence(member))]
     lines.append(".SH EXIT STATUS")
     for status, meaning in _STATUS:
         lines += [".TP", f".B {status}", meaning]
@@ -72,14 +72,8 @@ def _page(words: str, command: Any) -> str:
 
 
 def _synopsis(command: Any) -> str:
-    words = ["[OPTION]..."]
-    if _members(command):
-        words.append("COMMAND [ARGUMENT]...")
-    for param in command.params:
-        if param.param_type_name == "argument":
-            name = str(param.metavar or param.name) + ("..." if param.nargs == -1 else "")
-            words.append(name if param.required else f"[{name}]")
-    return " ".join(words)
+    called = ["COMMAND [ARGUMENT]..."] if _members(command) else []
+    return " ".join(["[OPTION]...", *called, *arguments(command)])
 
 
 def _called(param: Any) -> str:
@@ -89,11 +83,6 @@ def _called(param: Any) -> str:
     ways = ", ".join(f"\\fB{_text(way)}\\fR" for way in [*param.opts, *param.secondary_opts])
     value = "" if param.is_flag else f" \\fI{_text(str(param.metavar or param.name.upper()))}\\fR"
     return ways + value
-
-
-def _sentence(text: str) -> str:
-    first = " ".join(inspect.cleandoc(text).partition("\n\n")[0].split())
-    return first.partition(". ")[0].removesuffix(".")
 
 
 def _text(text: str) -> str:

@@ -13,7 +13,9 @@ SCRIPTS, BENCHES = ROOT / "scripts", ROOT / "benches"
 
 
 def script(name: str) -> ModuleType:
-    """The script of that name, loaded again each time: a test may change its constants."""
+    """The script of that name, loaded again each time: a test may change its constants. Scripts
+    import one another by their names, as benchmarks do."""
+    _look_in(SCRIPTS)
     spec = importlib.util.spec_from_file_location(name, SCRIPTS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -22,7 +24,11 @@ def script(name: str) -> ModuleType:
 
 
 def bench(name: str) -> ModuleType:
-    """The benchmark of that name; benchmarks import one another by their names."""
-    if str(BENCHES) not in sys.path:
-        sys.path.append(str(BENCHES))
+    """The benchmark of that name."""
+    _look_in(BENCHES)
     return importlib.import_module(name)
+
+
+def _look_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

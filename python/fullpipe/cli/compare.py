@@ -34,12 +34,11 @@ from fullpipe.cli.options import (
     with_groups,
 )
 from fullpipe.cli.output import (
-    comparison_table,
     console,
-    difference_table,
     equal_runs,
     fail,
     message,
+    print_comparison,
     warn,
     without_test,
     write_figures,
@@ -382,12 +381,7 @@ def _show(
             "runs": summaries,
         }, allow_nan=False))  # fmt: skip
         return
-    alarms = {
-        name: "; ".join(why for run in runs for why in run.problems)
-        for name, runs in results.items()
-    }
-    _print_differences(rows)
-    console.print(comparison_table(rows, alarms))
+    print_comparison(rows, results)
     _print_settling(summaries)
     for label, edge in facts["knife_edges"].items():
         console.print(f"{label}: {edge}", soft_wrap=True)
@@ -435,14 +429,6 @@ def _harmed(harm_to: str) -> str:
 def _alone(harm_to: str | None) -> str:
     """Label of the runs of `harm_to` alone."""
     return "" if harm_to is None else f"{_harmed(harm_to)} alone"
-
-
-def _print_differences(rows: list[Row]) -> None:
-    """The differences before the means: they are what was asked for."""
-    table = difference_table(rows)
-    if table is not None:
-        console.print(table)
-        console.print()
 
 
 def _print_settling(summaries: Mapping[str, list[dict[str, Any]]]) -> None:

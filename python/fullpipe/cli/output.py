@@ -138,6 +138,20 @@ def difference_table(rows: Sequence[Row]) -> Table | None:
     return table
 
 
+def print_comparison(rows: Sequence[Row], groups: Mapping[str, Sequence[Recording]]) -> None:
+    """The differences, which were asked for, then the means. Groups with a problem of a run are
+    marked."""
+    table = difference_table(rows)
+    if table is not None:
+        console.print(table)
+        console.print()
+    alarms = {
+        name: "; ".join(why for run in runs for why in run.problems)
+        for name, runs in groups.items()
+    }
+    console.print(comparison_table(rows, alarms))
+
+
 def without_test(rows: Sequence[Row]) -> str:
     """Why some rows have no p; empty where all have."""
     reasons = [row.test.missing for row in rows if row.test is not None]

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fullpipe.base.errors import UserError
-from fullpipe.cli.output import (
-    comparison_table,
-    console,
-    difference_table,
-    message,
-    warn,
-    without_test,
-)
+from fullpipe.cli.output import console, message, print_comparison, warn, without_test
 from fullpipe.cli.report import open_all
 
 if TYPE_CHECKING:
@@ -34,8 +27,8 @@ def are_recordings(names: Sequence[str]) -> bool:
 def compare_recorded(
     names: Sequence[str], page: Path | None, light: bool, as_json: bool
 ) -> list[Recording]:
-    """Prints the comparison of folders, each of which holds the runs of a group, and writes a page
-    where one is asked for; gives the recordings."""
+    """Prints the comparison of folders, each of which holds the runs of a group; writes its report
+    into the folder `page`. Gives the recordings."""
     from fullpipe.metrics import summarise
     from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs
     from fullpipe.report.page import write_report
@@ -51,11 +44,7 @@ def compare_recorded(
         found = {"bootstrap_seed": BOOTSTRAP_SEED, "metrics": metrics, "runs": summaries}
         print(json.dumps(found, allow_nan=False))
     else:
-        table = difference_table(rows)
-        if table is not None:
-            console.print(table)
-            console.print()
-        console.print(comparison_table(rows, _alarms(groups)))
+        print_comparison(rows, groups)
         if missing := without_test(rows):
             console.print(f"no test: {missing}", soft_wrap=True)
     for recording in every:
@@ -63,10 +52,3 @@ def compare_recorded(
     if page is not None:
         message(f"report: {write_report(every, page / 'report.html', light=light)}")
     return every
-
-
-def _alarms(groups: Mapping[str, Sequence[Recording]]) -> dict[str, str]:
-    return {
-        name: "; ".join(why for run in runs for why in run.problems)
-        for name, runs in groups.items()
-    }

@@ -263,8 +263,8 @@ def record(
         discard(folders, times)
         runs = [_with_times(one, times) for one in runs]
     if recordings:
-        groups = ({"": runs}, {"": summaries}) if is_whole else ({}, {})
-        edge = knife_edges(*groups, jobs).get("", "")
+        edges = knife_edges({"": runs}, {"": summaries}, jobs) if is_whole else {}
+        edge = edges.get("", "")
         if repeat > 1:
             summaries = [{**summary, "knife_edge": edge} for summary in summaries]
         _print(summaries, output.json_, output.per_flow)

@@ -69,7 +69,7 @@ def _tree(text: str) -> ast.Module:
     try:
         return ast.parse(textwrap.dedent(joined).strip())
     except IndentationError:
-        # The first statement stands behind `%{`, the others below it.
+        # The first statement follows `%{` on its line; the others are below.
         return ast.parse("\n".join(line.strip() for line in joined.splitlines()))
 
 

@@ -247,7 +247,7 @@ def _short(description: str) -> tuple[str, str]:
         return description, ""
     below = " (more below)"
     head = description[: _CELL - len(below)].rpartition("; ")[0]
-    # One long clause stands below as a whole.
+    # A single long clause goes below as a whole.
     return head + below, description[len(head) + 2 :] if head else description
 
 
