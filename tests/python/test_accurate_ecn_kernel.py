@@ -107,9 +107,11 @@ def test_a_flow_that_got_another_ecn_than_it_asked_for_is_a_problem_of_the_run()
     problems = [text for text in done.health["problems"] if "accurate ECN was requested" in text]
     without = {text.split(":")[0].removeprefix("flow ") for text in problems}
     assert has_it and without and not has_it & without
-    # Of a handshake that was not over at the end only one end is there to tell.
+    # Of a handshake that was not over at the end only one end is there to tell. With so many losses
+    # an end may also find that the counter is always 0 (RFC 9768 section 3.2.2.4).
     whole = [text for text in problems if "unknown" not in text]
-    assert all("sender no ECN" in text for text in whole)
+    ends = ("sender no ECN", "counter does not come through")
+    assert all(any(end in text for end in ends) for text in whole)
 
 
 @pytest.mark.vm
