@@ -112,7 +112,9 @@ def test_compacting_keeps_all_rows_and_columns(tmp_path: Path) -> None:
     (key, *_) = sorted(store.known())
     values = pa.table({"key": [key], "name": ["share"], "version": ["1"], "value": [0.5]})
     spread = pa.table({"key": [key], "name": ["rtt"], "version": ["1"], "values": [[1.0, 2.5]]})
-    store.write({"values": values, "distributions": spread})
+    ping = {"key": [key], "kind": ["probes"], "name": ["ping"], "figure": ["probe_sent"]}
+    probes = pa.table({**ping, "value": [3.0]})
+    store.write({"applications": probes, "values": values, "distributions": spread})
     before = {name: store.table(name).to_pylist() for name in (*SCHEMAS, *EXTRA)}
     store.compact()
     (part,) = store.parts()

@@ -200,7 +200,7 @@ def test_a_run_has_a_key_of_what_decides_it_and_of_nothing_else() -> None:
         "flow": [{"cc": "reno"}],
     }
     run = run_of(make_scenario(document), 3, "sim")
-    assert run.facts.seed == 3 and len(run.facts.key) == 32 and not run.has_traffic
+    assert run.facts.seed == 3 and len(run.facts.key) == 32 and not run.has_applications
     named = run_of(make_scenario({**document, "name": "other"}), 3, "sim")
     assert named.facts.key == run.facts.key
     changes: list[dict[str, Any]] = [

@@ -19,7 +19,8 @@ _SHOWN_CELLS = 10
 
 class SweepResults:
     """A sweep in a store (docs/reference/sweeps.md). Its views are `cells` (a row for each cell),
-    `runs` (for each run), `flows` (for each flow of a run) and `path` (the bottleneck of each run).
+    `runs` (for each run), `flows` (for each flow of a run), `path` (the bottleneck of each run),
+    and `pages`, `streams`, `probes` and `traffic` (for each of these in a run).
     Each view has the sweep's axes as columns."""
 
     def __init__(self, folder: str | Path, sweep: str | None = None) -> None:

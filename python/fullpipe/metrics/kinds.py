@@ -14,13 +14,15 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a row: its short name in tables, unit, digits, and how it is read. `compared`:
-    what it is called beside other runs; empty where it is not compared."""
+    """A figure of a row: its short name in tables, unit, digits, and how it is read. `column`: what
+    it is called where figures are columns. `compared`: what it is called beside other runs; empty
+    where it is not compared."""
 
     name: str
     unit: str
     digits: int
     read: Callable[[Row], float | None]
+    column: str
     compared: str = ""
 
 
@@ -62,51 +64,110 @@ def _of(key: str, part: str | None = None, divisor: float = 1.0) -> Callable[[Ro
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind("pages", "page", "Pages", (
-        Figure("size", "MiB", 2, _of("bytes", divisor=MIB)),
-        Figure("objects", "", 0, lambda row: float(len(row["objects"]))),
-        Figure("loads", "", 0, _of("loads")),
-        Figure("finished", "", 0, _of("finished")),
-        Figure("time mean", "ms", 0, _of("time_s", "mean", 1e-3)),
-        Figure("min", "ms", 0, _of("time_s", "min", 1e-3)),
-        Figure("p50", "ms", 0, _of("time_s", "p50", 1e-3), "time p50"),
-        Figure("p95", "ms", 0, _of("time_s", "p95", 1e-3), "time p95"),
-        Figure("p99", "ms", 0, _of("time_s", "p99", 1e-3)),
-        Figure("max", "ms", 0, _of("time_s", "max", 1e-3)),
-    )),
-    Kind("streams", "stream", "Streams of datagrams", (
-        Figure("sent", "", 0, _of("sent")),
-        Figure("lost", "%", 2, _of("loss_ratio", divisor=0.01), "loss"),
-        Figure("delay mean", "ms", 2, _of("delay_s", "mean", 1e-3)),
-        Figure("p50", "ms", 2, _of("delay_s", "p50", 1e-3)),
-        Figure("p95", "ms", 2, _of("delay_s", "p95", 1e-3), "delay p95"),
-        Figure("p99", "ms", 2, _of("delay_s", "p99", 1e-3)),
-        Figure("max", "ms", 2, _of("delay_s", "max", 1e-3)),
-        Figure("jitter", "ms", 2, _of("jitter_s", divisor=1e-3), "jitter"),
-        Figure("frames in time", "%", 2, _of("frames_in_time", divisor=0.01), "frames in time"),
-    )),
-    Kind("probes", "probe", "Probes", (
-        Figure("sent", "", 0, _of("sent")),
-        Figure("lost", "%", 2, _of("loss_ratio", divisor=0.01), "loss"),
-        Figure("RTT p50", "ms", 1, _of("rtt_ms", "p50"), "RTT p50"),
-        Figure("p95", "ms", 1, _of("rtt_ms", "p95"), "RTT p95"),
-        Figure("p99", "ms", 1, _of("rtt_ms", "p99")),
-        Figure("max", "ms", 1, _of("rtt_ms", "max")),
-    )),
-    Kind("traffic", "group", "Flows that come and go", (
-        Figure("flows", "", 0, _of("flows")),
-        Figure("done", "", 0, _of("finished")),
-        Figure("time p50", "ms", 0, _of("completion_s", "p50", 1e-3), "completion time p50"),
-        Figure("p95", "ms", 0, _of("completion_s", "p95", 1e-3), "completion time p95"),
-        Figure("slowdown mean", "", 2, _of("slowdown", "mean"), "slowdown"),
-        Figure("p50", "", 2, _of("slowdown", "p50")),
-        Figure("p95", "", 2, _of("slowdown", "p95"), "slowdown p95"),
-        Figure("p99", "", 2, _of("slowdown", "p99")),
-        Figure("SRPT", "", 2, _of("yardsticks", "srpt")),
-        Figure("PS", "", 2, _of("yardsticks", "ps")),
-        Figure("goodput", "Mbit/s", 2, _of("goodput_bps", divisor=1e6), "goodput"),
-        Figure("retrans", "%", 2, _of("retransmit_ratio", divisor=0.01), "retransmissions"),
-        Figure("at once", "", 1, _of("at_once", "mean")),
-    ), "Slowdown: completion over size / rate + RTT. SRPT, PS: its mean if an ideal link served "
-       "the same arrivals. At once: mean.", "traffic"),
-)  # fmt: skip
+    Kind(
+        "pages",
+        "page",
+        "Pages",
+        (
+            Figure("size", "MiB", 2, _of("bytes", divisor=MIB), "page_mib"),
+            Figure("objects", "", 0, lambda row: float(len(row["objects"])), "page_objects"),
+            Figure("loads", "", 0, _of("loads"), "page_loads"),
+            Figure("finished", "", 0, _of("finished"), "page_loads_finished"),
+            Figure("time mean", "ms", 0, _of("time_s", "mean", 1e-3), "page_time_mean_ms"),
+            Figure("min", "ms", 0, _of("time_s", "min", 1e-3), "page_time_min_ms"),
+            Figure("p50", "ms", 0, _of("time_s", "p50", 1e-3), "page_time_p50_ms", "time p50"),
+            Figure("p95", "ms", 0, _of("time_s", "p95", 1e-3), "page_time_p95_ms", "time p95"),
+            Figure("p99", "ms", 0, _of("time_s", "p99", 1e-3), "page_time_p99_ms"),
+            Figure("max", "ms", 0, _of("time_s", "max", 1e-3), "page_time_max_ms"),
+        ),
+    ),
+    Kind(
+        "streams",
+        "stream",
+        "Streams of datagrams",
+        (
+            Figure("sent", "", 0, _of("sent"), "stream_sent"),
+            Figure("lost", "%", 2, _of("loss_ratio", divisor=0.01), "stream_loss_percent", "loss"),
+            Figure("delay mean", "ms", 2, _of("delay_s", "mean", 1e-3), "stream_delay_mean_ms"),
+            Figure("p50", "ms", 2, _of("delay_s", "p50", 1e-3), "stream_delay_p50_ms"),
+            Figure("p95", "ms", 2, _of("delay_s", "p95", 1e-3), "stream_delay_p95_ms", "delay p95"),
+            Figure("p99", "ms", 2, _of("delay_s", "p99", 1e-3), "stream_delay_p99_ms"),
+            Figure("max", "ms", 2, _of("delay_s", "max", 1e-3), "stream_delay_max_ms"),
+            Figure("jitter", "ms", 2, _of("jitter_s", divisor=1e-3), "stream_jitter_ms", "jitter"),
+            Figure(
+                "frames in time",
+                "%",
+                2,
+                _of("frames_in_time", divisor=0.01),
+                "stream_frames_in_time_percent",
+                "frames in time",
+            ),
+        ),
+    ),
+    Kind(
+        "probes",
+        "probe",
+        "Probes",
+        (
+            Figure("sent", "", 0, _of("sent"), "probe_sent"),
+            Figure("lost", "%", 2, _of("loss_ratio", divisor=0.01), "probe_loss_percent", "loss"),
+            Figure("RTT p50", "ms", 1, _of("rtt_ms", "p50"), "probe_rtt_p50_ms", "RTT p50"),
+            Figure("p95", "ms", 1, _of("rtt_ms", "p95"), "probe_rtt_p95_ms", "RTT p95"),
+            Figure("p99", "ms", 1, _of("rtt_ms", "p99"), "probe_rtt_p99_ms"),
+            Figure("max", "ms", 1, _of("rtt_ms", "max"), "probe_rtt_max_ms"),
+        ),
+    ),
+    Kind(
+        "traffic",
+        "group",
+        "Flows that come and go",
+        (
+            Figure("flows", "", 0, _of("flows"), "traffic_flows"),
+            Figure("done", "", 0, _of("finished"), "traffic_flows_finished"),
+            Figure(
+                "time p50",
+                "ms",
+                0,
+                _of("completion_s", "p50", 1e-3),
+                "traffic_completion_p50_ms",
+                "completion time p50",
+            ),
+            Figure(
+                "p95",
+                "ms",
+                0,
+                _of("completion_s", "p95", 1e-3),
+                "traffic_completion_p95_ms",
+                "completion time p95",
+            ),
+            Figure(
+                "slowdown mean", "", 2, _of("slowdown", "mean"), "traffic_slowdown_mean", "slowdown"
+            ),
+            Figure("p50", "", 2, _of("slowdown", "p50"), "traffic_slowdown_p50"),
+            Figure("p95", "", 2, _of("slowdown", "p95"), "traffic_slowdown_p95", "slowdown p95"),
+            Figure("p99", "", 2, _of("slowdown", "p99"), "traffic_slowdown_p99"),
+            Figure("SRPT", "", 2, _of("yardsticks", "srpt"), "traffic_srpt_slowdown"),
+            Figure("PS", "", 2, _of("yardsticks", "ps"), "traffic_ps_slowdown"),
+            Figure(
+                "goodput",
+                "Mbit/s",
+                2,
+                _of("goodput_bps", divisor=1e6),
+                "traffic_goodput_mbps",
+                "goodput",
+            ),
+            Figure(
+                "retrans",
+                "%",
+                2,
+                _of("retransmit_ratio", divisor=0.01),
+                "traffic_retransmit_percent",
+                "retransmissions",
+            ),
+            Figure("at once", "", 1, _of("at_once", "mean"), "traffic_flows_at_once"),
+        ),
+        "Slowdown: completion over size / rate + RTT. SRPT, PS: its mean if an ideal link served "
+        "the same arrivals. At once: mean.",
+        "traffic",
+    ),
+)

@@ -46,7 +46,7 @@ def summary_of(view: View) -> dict[str, Any]:
         }
         for one, metrics in view.link_metrics
     ]
-    applications = _applications(view)
+    of_applications = applications(view)
     return {
         "engine": recording.metadata.get("engine"),
         "seed": recording.metadata.get("seed"),
@@ -75,7 +75,7 @@ def summary_of(view: View) -> dict[str, Any]:
         "path": path,
         "links": links,
         "limit": limiting_link(links, path),
-        **{key: found for key, found in applications.items() if found},
+        **{key: rows for key, rows in of_applications.items() if rows},
     }
 
 
@@ -125,8 +125,9 @@ def _completion(view: View) -> dict[str, Any] | None:
     }
 
 
-def _applications(view: View) -> dict[str, list[dict[str, Any]]]:
-    """Of what few runs have; what measures it is loaded then."""
+def applications(view: View) -> dict[str, list[dict[str, Any]]]:
+    """Probes, pages, streams and groups of a run, each where it has such (`kinds.KINDS`). What
+    measures them is loaded then."""
     found = {}
     pings = view.samples("ping_samples")
     if pings["t_us"].size:

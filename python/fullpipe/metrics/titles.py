@@ -16,6 +16,18 @@ _QUANTITIES = {
     "retransmit": "Retransmissions", "retransmits": "Retransmissions", "rtt": "Smoothed RTT",
     "share": "Share of goodput", "start": "Start", "throughput": "Throughput on the wire",
     "utilisation": "Utilisation",
+    # Those of metrics.kinds.
+    "page_loads": "Page loads", "page_loads_finished": "Finished page loads",
+    "page_mib": "Page size (MiB)", "page_objects": "Objects of a page", "page_time": "Page time",
+    "probe_loss": "Probes lost", "probe_rtt": "RTT of probes", "probe_sent": "Probes sent",
+    "stream_delay": "Delay of datagrams", "stream_frames_in_time": "Frames in time",
+    "stream_jitter": "Jitter of datagrams", "stream_loss": "Datagrams lost",
+    "stream_sent": "Datagrams sent", "traffic_completion": "Completion time",
+    "traffic_flows": "Flows", "traffic_flows_at_once": "Flows at once",
+    "traffic_flows_finished": "Finished flows", "traffic_goodput": "Goodput",
+    "traffic_ps_slowdown": "Slowdown under processor sharing",
+    "traffic_retransmit": "Retransmissions", "traffic_slowdown": "Slowdown",
+    "traffic_srpt_slowdown": "Slowdown under SRPT",
 }  # fmt: skip
 _STATISTICS = {
     "mean": "mean", "min": "minimum", "max": "maximum", "p5": "5th percentile", "p50": "median",
@@ -24,7 +36,7 @@ _STATISTICS = {
 #: Unit in names -> what is read, and how many of the first it has.
 _UNITS = {
     "bps": ("Mbit/s", 1e6), "bytes": ("KiB", float(KIB)), "ms": ("ms", 1.0),
-    "packets": ("packets", 1.0), "ratio": ("%", 0.01), "rttmin": ("RTTmin", 1.0), "s": ("s", 1.0),
+    "mbps": ("Mbit/s", 1.0), "packets": ("packets", 1.0), "percent": ("%", 1.0), "ratio": ("%", 0.01), "rttmin": ("RTTmin", 1.0), "s": ("s", 1.0),
     "us": ("ms", 1e3),
 }  # fmt: skip
 

@@ -23,6 +23,7 @@ from fullpipe.metrics.titles import title_of
 from fullpipe.plots import style
 from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Heat, Plot, Trace, box_of, cdf
 from fullpipe.statistics.intervals import half_width
+from fullpipe.sweep import applications
 from fullpipe.sweep.chart_axes import (
     Scale,
     all_shown,
@@ -55,7 +56,10 @@ _UNTRUSTED = "select key from runs_rows where problems <> ''"
 #: Numbers that say which run or flow a row is of.
 _NAMES = ("flow_id", "seed")
 #: Of these metrics less is better, of all others more.
-_LESS = ("delay", "rtt", "ping", "loss", "retransmit", "drops", "queue", "completion")
+_LESS = (
+    "delay", "rtt", "ping", "loss", "retransmit", "drops", "queue", "completion", "jitter",
+    "slowdown", "page_time",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -503,8 +507,9 @@ def view_of(metric: str, of_runs: bool = False) -> str:
             field.name for field in schema if _is_number(field.type) and field.name not in _NAMES
         ]
         for view, schema in SCHEMAS.items()
-    }
-    for view in ("runs", "path", "flows") if of_runs else ("flows", "path", "runs"):
+    } | applications.COLUMNS
+    order = ("runs", "path", "flows") if of_runs else ("flows", "path", "runs")
+    for view in (*order, *applications.COLUMNS):
         if metric in numbers[view]:
             return view
     metrics = sorted({name for names in numbers.values() for name in names})

@@ -30,10 +30,10 @@ _TRACE_PATH = re.compile(rb'"(?:path|file)":"(?:[^"\\]|\\.)*",(?="sha256")')
 
 
 def run_key(
-    plan: bytes, engine_name: str, warmup_ns: int, version: int, options: Mapping[str, str]
+    plan: bytes, engine_name: str, warmup_ns: int, version: str, options: Mapping[str, str]
 ) -> str:
     """The key of the run of a plan (compact JSON, its name empty), measured as `version` says
-    (measures.VERSION)."""
+    (measures.VERSION, applications.VERSION)."""
     named = _PARTS.findall(plan)
     if engine_name == "sim":
         prefix = {b"algorithm": "cc", b"kind": "net"}

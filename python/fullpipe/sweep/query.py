@@ -6,6 +6,7 @@
 | `runs` | a run | `sweep`, `cell`, axes, `seed`, `key`, and those of the table (measures.py) |
 | `flows` | a flow of a run | the same, and the flow's |
 | `path` | the bottleneck of a run | the same, and its own |
+| `pages`, `streams`, `probes`, `traffic` | one of these in a run | the same, and its own |
 
 The rows are those of one sweep, the newest unless another is named. Of `all` sweeps a run that
 several ask for is listed once, as the newest asks for it.
@@ -28,14 +29,21 @@ import pyarrow as pa
 
 from fullpipe.base.columns import empty
 from fullpipe.base.errors import UserError
+from fullpipe.sweep import applications
 from fullpipe.sweep.listing import chosen
 from fullpipe.sweep.store import IDENTITY, Store
-from fullpipe.sweep.tables import OWN_FLOWS, SCHEMAS, schema_of, verify
+from fullpipe.sweep.tables import EXTRA, OWN_FLOWS, SCHEMAS, schema_of, verify
 
 T = TypeVar("T")
-VIEWS = ("cells", "runs", "flows", "path")
+VIEWS = ("cells", "runs", "flows", "path", *applications.COLUMNS)
 #: View -> what a row is called.
-_ROWS = {"runs": "run", "flows": "flow", "path": "path"}
+_ROWS = {"runs": "run", "flows": "flow", "path": "path", **applications.NAMES}
+#: View of rows -> its columns beside the cell's.
+COLUMNS: dict[str, list[str]] = {
+    **{view: schema.names for view, schema in SCHEMAS.items()},
+    **{kind: [applications.NAMES[kind], *names] for kind, names in applications.COLUMNS.items()},
+}
+_APPLICATIONS = "applications"
 #: DuckDB would otherwise download extensions, and take Python's variables for tables.
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
@@ -58,7 +66,8 @@ def connect(
     sweeps = {entry.id: files_of[entry.id] for entry in chosen(listed, sweep)}
     schemas = {name: schema_of(file) for name, file in sweeps.items()}
     parts = store.parts()
-    files = [part / f"{view}.parquet" for part in parts for view in SCHEMAS]
+    tables = (*SCHEMAS, _APPLICATIONS)
+    files = [file for part in parts for table in tables if (file := _file(part, table)).exists()]
     for file in files:  # DuckDB verifies no checksum of a page
         verify(file)
     connection = duckdb.connect(config=_CONFIGURATION)
@@ -73,44 +82,67 @@ def connect(
     connection.execute(f"create view asked_once as {_once([*sweeps])}")
     names = dict.fromkeys(name for schema in schemas.values() for name in schema.names)
     axes = axis_columns(names)
-    for view, schema in SCHEMAS.items():
-        if parts:
-            rows = ", ".join(sql_text(f"{part}/{view}.parquet") for part in parts)
-            # Sweeps at once may have stored a run each; `compact` keeps one.
-            once = f" qualify row_number() over (partition by {', '.join(IDENTITY[view])}) = 1"
-            # Parts that an older version wrote have fewer columns.
-            connection.register(f"{view}_none", empty(schema))
-            connection.execute(
-                f"create view {view}_rows as select * from (select * from "
-                f"read_parquet([{rows}], union_by_name = true) union all by name "
-                f"select * from {view}_none){once if len(parts) > 1 else ''}"
-            )
-        else:
-            connection.register(f"{view}_rows", empty(schema))
-        columns = [
-            f"asked.{quoted(name)} as {quoted(axis_column(name, view))}" for name in axes
-        ]  # fmt: skip
-        columns += ["asked.seed", "asked.key"]
-        for name in schema.names:
-            if name not in ("key", "seed"):
-                own = f"{_ROWS[view]}_{name}" if name in axes else name
-                columns.append(f"r.{quoted(name)} as {quoted(own)}")
-        if view == "flows":
-            columns += [
-                f"list_contains(asked.{quoted(name)}, r.flow_id) as "
-                f"{quoted(f'own_{name.removeprefix(OWN_FLOWS)}')}"
-                for name in names if name.startswith(OWN_FLOWS)
-            ]  # fmt: skip
-        connection.execute(
-            f"create view {view} as select asked.sweep, asked.cell, {', '.join(columns)} "
-            f"from asked_once asked join {view}_rows r using (key)"
-        )
+    for table in tables:
+        _add_rows(connection, table, [file for file in files if file.stem == table])
+    for kind in applications.COLUMNS:
+        select_rows = applications.view_of_kind(kind, f"{_APPLICATIONS}_rows")
+        connection.execute(f"create view {kind}_rows as {select_rows}")
+    for view, columns in COLUMNS.items():
+        _add_view(connection, view, columns, [*names], axes)
     point = ", ".join(["asked.sweep", "asked.cell", *(f"asked.{quoted(name)}" for name in axes)])
     connection.execute(
         f"create view cells as select {point}, count(r.key) as runs "
         f"from asked left join runs_rows r using (key) group by {point}"
     )
     return connection
+
+
+def _file(part: Path, table: str) -> Path:
+    return part / f"{table}.parquet"
+
+
+def _add_rows(connection: duckdb.DuckDBPyConnection, table: str, files: Sequence[Path]) -> None:
+    """Adds the view `TABLE_rows` of all rows of a table in these files."""
+    schema = {**SCHEMAS, **EXTRA}[table]
+    if not files:
+        connection.register(f"{table}_rows", empty(schema))
+        return
+    rows = ", ".join(sql_text(str(file)) for file in files)
+    # Sweeps at once may have stored a run each; `compact` keeps one.
+    once = f" qualify row_number() over (partition by {', '.join(IDENTITY[table])}) = 1"
+    # Parts that an older version wrote have fewer columns.
+    connection.register(f"{table}_none", empty(schema))
+    connection.execute(
+        f"create view {table}_rows as select * from (select * from "
+        f"read_parquet([{rows}], union_by_name = true) union all by name "
+        f"select * from {table}_none){once if len(files) > 1 else ''}"
+    )
+
+
+def _add_view(
+    connection: duckdb.DuckDBPyConnection,
+    view: str,
+    own_columns: Sequence[str],
+    names: Sequence[str],
+    axes: Sequence[str],
+) -> None:
+    """Adds a view: the rows of `VIEW_rows` beside the axes of their cells. `names`: the columns of
+    what the sweeps ask for."""
+    columns = [f"asked.{quoted(name)} as {quoted(axis_column(name, view))}" for name in axes]
+    columns += ["asked.seed", "asked.key"]
+    for name in own_columns:
+        if name not in ("key", "seed"):
+            own = f"{_ROWS[view]}_{name}" if name in axes else name
+            columns.append(f"r.{quoted(name)} as {quoted(own)}")
+    if view == "flows":
+        for name in names:
+            if name.startswith(OWN_FLOWS):
+                own = quoted(f"own_{name.removeprefix(OWN_FLOWS)}")
+                columns.append(f"list_contains(asked.{quoted(name)}, r.flow_id) as {own}")
+    connection.execute(
+        f"create view {view} as select asked.sweep, asked.cell, {', '.join(columns)} "
+        f"from asked_once asked join {view}_rows r using (key)"
+    )
 
 
 def axis_columns(names: Iterable[str]) -> list[str]:
@@ -121,7 +153,7 @@ def axis_columns(names: Iterable[str]) -> list[str]:
 
 def axis_column(axis: str, view: str) -> str:
     """What an axis, or its companion in base units, is called in a view."""
-    return f"axis_{axis}" if view in SCHEMAS and axis in SCHEMAS[view].names else axis
+    return f"axis_{axis}" if axis in COLUMNS.get(view, ()) else axis
 
 
 def metric_column(metric: str, view: str, columns: Sequence[str]) -> str:

@@ -17,6 +17,8 @@ from fullpipe.plan.resolve import resolve
 from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.document import find_files
 from fullpipe.scenario.model import Scenario, make_scenario
+from fullpipe.sweep import applications
+from fullpipe.sweep.applications import has_applications
 from fullpipe.sweep.keys import run_key
 from fullpipe.sweep.measures import VERSION, Facts, facts_of
 from fullpipe.sweep.templates import fill_scenario
@@ -32,14 +34,15 @@ _VM_SECOND_S, _VM_PACKET_S, _VM_RUN_S = 0.1, 6e-5, 1.5
 class Run(NamedTuple):
     """A run to do.
 
-    `plan`: JSON. `cost_s`: rough CPU seconds. `external`: algorithms from files. `document`: the
-    scenario as TOML, where recordings are kept."""
+    `plan`: JSON. `cost_s`: rough CPU seconds. `external`: algorithms from files.
+    `has_applications`: it has pages, streams, probes or groups of flows. `document`: the scenario
+    as TOML, where recordings are kept."""
 
     facts: Facts
     plan: bytes
     cost_s: float
     external: tuple[str, ...]
-    has_traffic: bool
+    has_applications: bool
     document: str = ""
     warmup_ns: int = 0
 
@@ -66,13 +69,14 @@ def run_of(
     Raises UserError where two keys of the scenario contradict each other."""
     plan = resolve(scenario, seed)
     nameless = to_json({**plan, "name": ""})  # the name changes no result
-    key = run_key(nameless, engine_name, scenario.warmup, VERSION, options or {})
+    with_rows = has_applications(plan)
+    version = f"{VERSION}+{applications.VERSION}" if with_rows else str(VERSION)
+    key = run_key(nameless, engine_name, scenario.warmup, version, options or {})
     facts = facts_of(key, plan, seed, engine_name, scenario.warmup)
     algorithms = (choice["algorithm"] for _, choice in cc_choices(plan))
     from_files = tuple(filter(userfiles.is_external, algorithms))
     cost = cost_s(plan, engine_name)
-    has_traffic = "traffic" in plan
-    return Run(facts, to_json(plan), cost, from_files, has_traffic, warmup_ns=scenario.warmup)
+    return Run(facts, to_json(plan), cost, from_files, with_rows, warmup_ns=scenario.warmup)
 
 
 def cost_s(plan: Plan, engine_name: str) -> float:

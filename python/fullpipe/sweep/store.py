@@ -7,7 +7,8 @@ sweeps/ID.parquet        one row a run that a sweep asks for: its cell, axes, se
 sweeps/ID.toml           the sweep's file
 sweeps/ID.json           of experiments, which have none: their cells' scenarios, by number
 parts/ID/*.parquet       rows of runs (`runs`, `flows`, `path`), written by one worker at once;
-                         what experiments measure besides (`values`, `distributions`)
+                         those of pages, streams, probes and groups (`applications`); what
+                         experiments measure besides (`values`, `distributions`)
 predictions/KEY.json     what models predicted for a plan of an experiment
 recordings/KK/KEY/       recordings, if they are kept
 work/                    what is being written
@@ -52,6 +53,7 @@ FORMAT = 2
 #: The columns that identify a row.
 IDENTITY = {
     "runs": ["key"], "flows": ["key", "flow_id"], "path": ["key"],
+    "applications": ["key", "kind", "name", "figure"],
     "values": ["key", "name", "version"], "distributions": ["key", "name", "version"],
 }  # fmt: skip
 _REPLACES = "replaces.json"

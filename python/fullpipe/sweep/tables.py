@@ -14,6 +14,7 @@ from fullpipe.base.columns import column
 from fullpipe.base.errors import UserError
 from fullpipe.recording import checksums
 from fullpipe.recording.parquet import opened_parquet
+from fullpipe.sweep import applications
 from fullpipe.sweep.measures import Rows
 
 #: What a store has of every run; `key` names the run.
@@ -22,9 +23,11 @@ SCHEMAS: dict[str, pa.Schema] = {name: rows.schema for name, rows in Rows().take
 OWN_FLOWS = "flows_with_"
 #: The column with the duration of cells that ran longer than their scenario says (`until_settled`).
 LENGTHENED = "duration_until_settled"
-#: What experiments measure besides: the values of expressions, and the distributions that plots
-#: need. `version` is that of the metrics.
+#: What few runs have: figures of pages, streams, probes and groups; and what experiments measure
+#: besides: the values of expressions, and the distributions that plots need. `version` is that of
+#: the metrics.
 EXTRA: dict[str, pa.Schema] = {
+    "applications": applications.SCHEMA,
     "values": pa.schema([
         ("key", pa.string()), ("name", pa.string()), ("version", pa.string()),
         ("value", pa.float64()),

@@ -17,7 +17,9 @@ from fullpipe.base.errors import RunError, UserError
 from fullpipe.engines.base import engine
 from fullpipe.engines.record import record_result
 from fullpipe.engines.run import Run as EngineRun
+from fullpipe.recording.unwritten import UnwrittenRecording
 from fullpipe.sweep import leases
+from fullpipe.sweep.applications import application_rows
 from fullpipe.sweep.measures import Facts, Rows
 from fullpipe.sweep.runs import Run
 from fullpipe.sweep.schedule import Failure
@@ -55,34 +57,39 @@ class Cells:
     def _done(self, store: Store, runs: Sequence[Run]) -> list[tuple[int, str]]:
         """Does these runs; gives the places of those that failed, and why."""
         rows = Rows()
+        applications: list[pa.Table] = []
         kept: dict[str, Path] = {}
         failures: list[tuple[int, str]] = []
         direct: list[int] = []
         for index, run in enumerate(runs):
-            # The engine prepares algorithms from files and traffic. The simulator takes all other
-            # plans as they are: making tables of a short run takes a third of its time.
+            # The engine prepares algorithms from files and traffic, and applications are measured
+            # from tables. The simulator takes all other plans as they are: making tables of a short
+            # run takes a third of its time.
             if self.engine == "sim" and not (
-                self.keep_recordings or run.external or run.has_traffic
+                self.keep_recordings or run.external or run.has_applications
             ):
                 direct.append(index)
                 continue
             try:
-                rows.add(*self._recorded(store, run, kept))
+                rows.add(*self._recorded(store, run, kept, applications))
             except (RunError, UserError) as error:
                 failures.append((index, str(error)))
         failed = rows.simulate([(runs[index].facts, runs[index].plan) for index in direct])
         failures += [(direct[place], str(error)) for place, error in failed]
         try:
             if rows:
-                store.write(rows.take(), kept)
+                extra = {"applications": pa.concat_tables(applications)} if applications else {}
+                store.write(rows.take() | extra, kept)
         finally:
             for folder in kept.values():
                 shutil.rmtree(folder, ignore_errors=True)
         return failures
 
     def _recorded(
-        self, store: Store, run: Run, kept: dict[str, Path]
+        self, store: Store, run: Run, kept: dict[str, Path], applications: list[pa.Table]
     ) -> tuple[Facts, Mapping[str, pa.Table]]:
+        """A run as `Rows.add` takes it. Adds its recording to `kept` where recordings are kept, and
+        the rows of its applications."""
         plan = json.loads(run.plan)
         result = engine(self.engine).run(plan, lambda _done: True, self.options)
         if result.failure:
@@ -92,6 +99,10 @@ class Cells:
             done = EngineRun(plan, run.document, run.warmup_ns, self.engine, self.options)
             record_result(done, folder, result)
             kept[run.facts.key] = folder
+        if run.has_applications:
+            metadata = {"plan": plan, "warmup_ns": run.warmup_ns}
+            unwritten = UnwrittenRecording(store.folder, metadata, tables=result.tables)
+            applications.append(application_rows(run.facts.key, unwritten))
         problems = "; ".join(str(problem) for problem in result.health.get("problems", []))
         facts = run.facts._replace(problems=problems, interrupted=result.interrupted)
         return facts, result.tables
