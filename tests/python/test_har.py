@@ -1,4 +1,4 @@
-"""Pages from HAR files of Chrome, Firefox, WebPageTest and browsertime (tests/data/har)."""
+"""Pages from HAR files as browsers and tools write them (tests/data/har)."""
 
 import json
 from pathlib import Path
@@ -25,6 +25,25 @@ def test_firefox_counts_headers_as_body() -> None:
     page = page_of_har(HARS / "firefox.har")
     assert page.levels == [["240B"], ["21410B"], ["61390B", "180B", "150B"]]
     assert page.notes == ["1 answer left out: from the cache"]
+
+
+def test_an_old_firefox_counts_the_body_alone_and_pushed_answers_have_status_0() -> None:
+    page = page_of_har(HARS / "firefox-54.har")
+    # Two fields in plain text: "content-encoding: gzip" and "content-length: 2900", and line ends.
+    pushed = 2900 + len("content-encoding: gzip\r\ncontent-length: 2900\r\n")
+    assert page.levels == [["2700B"], [f"{pushed}B", "335B", "1285B"]]
+    assert page.notes == ["1 answer left out: from the cache"]
+
+
+def test_safari_says_what_came_from_a_cache_and_content_length_what_was_packed() -> None:
+    page = page_of_har(HARS / "safari.har")
+    packed = 1500 + len("Content-Encoding: gzip\r\nContent-Length: 1500\r\n")
+    assert page.levels == [["5510B"], [f"{packed}B"]]
+    assert page.notes == ["2 answers left out: from the cache"]
+
+
+def test_internet_explorer_counts_unpacked_bodies_and_groups_the_digits_of_lengths() -> None:
+    assert levels_of_har(HARS / "internet-explorer.har") == [["1043B"], ["34559B", "376B"]]
 
 
 def test_webpagetest_has_bytes_beside_the_answer_and_views_that_are_chosen() -> None:
@@ -63,6 +82,10 @@ def har(tmp_path: Path, *responses: dict[str, Any]) -> Path:
         ({"status": 304, "headersSize": 90, "bodySize": -1, "content": {"size": 700}}, 90),
         ({"status": 204, "headersSize": 80, "bodySize": -1, "content": {"size": 0}}, 80),
         ({"status": 404, "headersSize": 70, "bodySize": 0}, 70),
+        ({"status": 304, "headersSize": 90, "bodySize": 700, "content": {"size": 700}}, 90),
+        # A proxy that counts no headers, though it lists "a: b" with its line end.
+        ({"status": 200, "headersSize": 0, "bodySize": 50,
+          "headers": [{"name": "a", "value": "b"}]}, 56),
         ({"status": 200, "_transferSize": -1, "headersSize": 10, "bodySize": 20}, 30),
         ({"status": 200, "_transferSize": None, "headersSize": 10, "bodySize": 20}, 30),
         # Headers as text, "server: x" and "a: bc" with their line ends.
@@ -76,6 +99,15 @@ def test_an_answer_counts_what_the_file_tells_of_it(
     tmp_path: Path, response: dict[str, Any], size: int
 ) -> None:
     assert levels_of_har(har(tmp_path, response)) == [[f"{size}B"]]
+
+
+def test_an_answer_to_head_has_no_body(tmp_path: Path) -> None:
+    path = tmp_path / "page.har"
+    response = {"status": 200, "headersSize": 80, "bodySize": -1, "content": {"size": 0},
+                "headers": [{"name": "Content-Length", "value": "5000"}]}  # fmt: skip
+    entry = {"request": {"method": "HEAD", "url": "https://a.example/"}, "response": response}
+    path.write_text(json.dumps({"log": {"entries": [entry]}}))
+    assert levels_of_har(path) == [["80B"]]
 
 
 def test_bad_sizes_are_refused_by_key(tmp_path: Path) -> None:

@@ -6,13 +6,19 @@ What a size means depends on who wrote the file:
   With HTTP/2 and 3 Chrome's `bodySize` and `headersSize` are -1. 0 is an answer from the cache.
 - WebPageTest has `_bytesIn` beside `response`, the whole answer; old files have it as text.
 - Firefox writes the whole answer, headers included, as `bodySize` (har-builder.js,
-  network-response-listener.js). It adds `cache.afterRequest` to answers from the cache.
+  network-response-listener.js); old versions (47, 54) the body alone. It adds `cache.afterRequest`
+  to answers from the cache, and has no request headers where it sent none. What HTTP/2 pushed has
+  status 0 and a body.
+- Safari says in `_fetchType` whether an answer came from a cache.
+- Internet Explorer and some proxies write the unpacked size as `bodySize`; the field
+  Content-Length has the size on the wire.
 - Others: `headersSize` and `bodySize`, as the specification says.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +36,8 @@ MAX_ENTRIES = 10_000
 _REDIRECTS = (301, 302, 303, 307, 308)
 #: Answers that have no body (RFC 9110, section 6.4.1).
 _BODILESS = (204, 205, 304)
+#: Internet Explorer groups the digits of a Content-Length.
+_GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
 #: Page loads that an error lists.
 _LISTED = 12
 
@@ -153,32 +161,47 @@ def _answers(path: Path, log: dict[str, Any], entries: Sequence[tuple[int, Any]]
     creator = log.get("creator")
     name = creator.get("name") if isinstance(creator, dict) else None
     is_firefox = isinstance(name, str) and "firefox" in name.lower()
-    answers = [_answer(e, f"{path}: log.entries.{i}", is_firefox) for i, e in entries]
+    counts_headers = is_firefox and not any(map(_is_body_alone, log["entries"]))
+    answers = [
+        _answer(e, f"{path}: log.entries.{i}", is_firefox, counts_headers) for i, e in entries
+    ]
     try:
         return sorted(answers, key=lambda answer: datetime.fromisoformat(answer.start))
     except (ValueError, TypeError):
         return answers
 
 
-def _answer(entry: Any, where: str, is_firefox: bool) -> _Answer:
+def _is_body_alone(entry: Any) -> bool:
+    """Whether a Firefox wrote the body alone as `bodySize`, as old versions did."""
+    response = entry.get("response") if isinstance(entry, dict) else None
+    if not isinstance(response, dict) or not response.get("headersSize"):
+        return False
+    length = _content_length(response)
+    return length > 0 and response.get("bodySize") == length and response.get("status") == 200
+
+
+def _answer(entry: Any, where: str, is_firefox: bool, counts_headers: bool) -> _Answer:
     response = entry.get("response") if isinstance(entry, dict) else None
     if not isinstance(response, dict):
         raise UserError(f"{where}.response: is missing")
     start = str(entry.get("startedDateTime", ""))
     status = _number(response, "status", f"{where}.response")
     request = entry.get("request")
-    url = request.get("url") if isinstance(request, dict) else None
+    request = request if isinstance(request, dict) else {}
+    url = request.get("url")
     if isinstance(url, str) and url.startswith(("data:", "blob:", "about:")):
         return _Answer(start, status, None, "no address in the network")
-    if "status" in response and status <= 0:
-        return _Answer(start, status, None, "none came")
     whole = _number(response, "_transferSize", f"{where}.response")
+    body = _number(response, "bodySize", f"{where}.response")
+    if "status" in response and status <= 0 and max(whole, body) <= 0:
+        return _Answer(start, status, None, "none came")
     if whole < 0:
         whole = _number(entry, "_bytesIn", where) or -1
     if whole == 0 or _is_cached(entry, response, status, is_firefox):
         return _Answer(start, status, None, "from the cache")
     if whole < 0:
-        whole = _by_parts(response, status, f"{where}.response", is_firefox)
+        has_body = status not in _BODILESS and request.get("method") != "HEAD"
+        whole = _by_parts(response, status, f"{where}.response", counts_headers, has_body)
     return _Answer(start, status, whole)
 
 
@@ -188,27 +211,46 @@ def _is_cached(
     """A 304 came over the network, though its content is in the cache."""
     cache = entry.get("cache")
     cache = cache if isinstance(cache, dict) else {}
-    if entry.get("_fromCache"):
+    if entry.get("_fromCache") or entry.get("_fetchType") in ("Memory Cache", "Disk Cache"):
         return True
     if status == 304:
         return False
+    request = entry.get("request")
+    if is_firefox and isinstance(request, dict) and request.get("headersSize", -1) is None:
+        return True
     if is_firefox and "afterRequest" in cache:
         return True
     body = response.get("bodySize", -1)
     return bool(cache.get("beforeRequest")) and isinstance(body, int | float) and body <= 0
 
 
-def _by_parts(response: dict[str, Any], status: int, where: str, is_firefox: bool) -> int:
+def _by_parts(
+    response: dict[str, Any], status: int, where: str, counts_headers: bool, has_body: bool
+) -> int:
     headers = _number(response, "headersSize", where)
     body = _number(response, "bodySize", where)
-    if is_firefox and body >= headers > 0:
+    if has_body and counts_headers and body >= headers > 0:
         return body
-    if headers < 0:
+    if headers <= 0:
         headers = _headers_as_text(response)
     content = response.get("content")
-    if body < 0 and status not in _BODILESS and isinstance(content, dict):
-        body = _number(content, "size", f"{where}.content")
-    return max(0, headers) + max(0, body) or _least(response, status)
+    unpacked = _number(content, "size", f"{where}.content") if isinstance(content, dict) else -1
+    if body < 0 or body == unpacked:
+        # RFC 9110, section 8.6: the length of the body on the wire.
+        length = _content_length(response)
+        body = length if length >= 0 and (body < 0 or length < body) else max(body, unpacked)
+    return headers + (max(0, body) if has_body else 0) or _least(response, status)
+
+
+def _content_length(response: dict[str, Any]) -> int:
+    """The Content-Length of an answer; -1 where it has none."""
+    headers = response.get("headers")
+    for line in headers if isinstance(headers, list) else []:
+        if isinstance(line, dict) and str(line.get("name")).lower() == "content-length":
+            value = str(line.get("value")).strip()
+            value = value.replace(",", "") if _GROUPED.fullmatch(value) else value
+            return int(value) if re.fullmatch(r"[0-9]{1,10}", value) else -1
+    return -1
 
 
 def _headers_as_text(response: dict[str, Any]) -> int:
