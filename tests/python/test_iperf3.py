@@ -76,6 +76,40 @@ def test_in_reverse_the_flows_are_downloads_without_the_senders_numbers(tmp_path
     assert described(file) == "2 down 15.20 Mbit/s"
 
 
+@pytest.mark.parametrize("sends", [True, False])
+def test_in_a_servers_file_uploads_are_what_it_receives(sends: bool, tmp_path: Path) -> None:
+    document = result()
+    document["start"]["accepted_connection"] = {"host": "10.0.0.1", "port": 40738}
+    document["start"]["test_start"]["reverse"] = int(sends)
+    for interval in document["intervals"]:
+        for piece in interval["streams"]:
+            piece["sender"] = sends
+    file = read_iperf3(written(tmp_path, document))
+    assert [file.direction(socket) for socket in file.streams] == 2 * ["down" if sends else "up"]
+
+
+def test_events_of_a_stream_make_up_the_same_result_even_when_cut_off(tmp_path: Path) -> None:
+    document = result()
+    parts = [("start", document["start"]), *(("interval", one) for one in document["intervals"])]
+    lines = [json.dumps({"event": name, "data": data}) for name, data in parts]
+    end = json.dumps({"event": "end", "data": document["end"]})
+    whole = read_iperf3(written(tmp_path, "\n".join([*lines, end])))
+    assert whole.streams == read_iperf3(written(tmp_path, document)).streams
+    assert whole.total_bytes(5) == 2_900_000
+    cut = read_iperf3(written(tmp_path, "\n".join([*lines, end[:40]])))
+    assert cut.total_bytes(5) == 3_000_000
+    assert import_iperf3(cut, tmp_path / "cut").metadata["interrupted"]
+
+
+def test_several_results_in_a_file_are_refused_by_line(tmp_path: Path) -> None:
+    text = json.dumps(result())
+    with pytest.raises(FlentError, match="line 2: another iperf3 result begins"):
+        read_iperf3(written(tmp_path, f"{text}\n{text}"))
+    start = json.dumps({"event": "start", "data": result()["start"]})
+    with pytest.raises(FlentError, match="line 3: another iperf3 result begins"):
+        read_iperf3(written(tmp_path, f"{start}\n\n{start}"))
+
+
 def test_what_was_omitted_does_not_count(tmp_path: Path) -> None:
     document = result(end={})
     for piece in document["intervals"][0]["streams"]:
@@ -87,7 +121,7 @@ def test_what_was_omitted_does_not_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        ('{"start": ', "no JSON"),
+        ('{"start": ', "no whole iperf3 result: its JSON is damaged"),
         (result(intervals=[]), "0 streams"),
         (result(error="unable to connect"), "unable to connect"),
         (result(start={"test_start": {"protocol": "UDP"}}), "a test of UDP"),

@@ -46,7 +46,7 @@ def import_(
     from fullpipe.flent import import_flent, left_out, qlog, read_flent
     from fullpipe.flent.comparing import both_by_bytes
     from fullpipe.flent.iperf3 import described, import_iperf3, is_iperf3, read_iperf3
-    from fullpipe.flent.qlog import import_qlog, is_qlog, read_qlog
+    from fullpipe.flent.qlog import import_qlog, is_qlog, read_qlogs
 
     rows, refused, others = [], [], 0
     for path in files:
@@ -58,10 +58,13 @@ def import_(
                 others += 1
                 continue
             if is_qlog(path):
-                trace = read_qlog(path)
-                folder = import_qlog(trace, out / path.stem).path
-                console.print(f"{folder}: {qlog.described(trace)}", soft_wrap=True)
-                others += 1
+                for trace in read_qlogs(path):
+                    name = f"{path.stem}-{trace.name}" if trace.name else path.stem
+                    folder = import_qlog(trace, out / name).path
+                    console.print(f"{folder}: {qlog.described(trace)}", soft_wrap=True)
+                    others += 1
+                    if trace.has_seconds:
+                        message(f"note: {path.name}: RTTs are in seconds; taken as such")
                 continue
             file = read_flent(path)
             totals = both_by_bytes(file)

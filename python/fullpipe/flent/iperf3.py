@@ -1,5 +1,5 @@
-"""An iperf3 result (`iperf3 --json`) as a recording: of each stream bytes, window, RTT and
-retransmissions over time. Columns that iperf3 does not report are null.
+"""An iperf3 result (`iperf3 --json`, `--json-stream`) as a recording: of each stream bytes, window,
+RTT and retransmissions over time. Columns that iperf3 does not report are null.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fullpipe.flent.importing import table_of
 from fullpipe.recording.recording import TABLES, Recording, write_recording
 
 #: iperf3 writes "start" first; a byte-order mark may come before.
-_BEGIN = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"start"\s*:')
+_BEGIN = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*(?:"start"\s*:|"event"\s*:\s*"start")')
 _MOST_BYTES = 48 << 20
 _MOST_STREAMS, _MOST_INTERVALS = 1000, 1_000_000
 
@@ -52,11 +52,12 @@ class Iperf3:
         return f"kernel:{clean(name)}" if isinstance(name, str) and name else "unknown"
 
     def direction(self, socket: int) -> str:
-        """Up where the client, which wrote the file, sends."""
-        first = self.streams[socket][0]
-        reverse = bool(self.document["start"]["test_start"].get("reverse"))
-        is_sender = first.get("sender")
-        return "up" if (not reverse if is_sender is None else is_sender) else "down"
+        """Up where the client sends. The file may be its or the server's."""
+        is_sender = self.streams[socket][0].get("sender")
+        if is_sender is None:
+            return "down" if self.document["start"]["test_start"].get("reverse") else "up"
+        is_server = "accepted_connection" in self.document["start"]
+        return "up" if is_sender != is_server else "down"
 
     def total_bytes(self, socket: int) -> int:
         """What arrived, or where the file does not say it what was sent."""
@@ -88,14 +89,46 @@ def read_iperf3(path: Path) -> Iperf3:
     if len(data) > _MOST_BYTES:
         raise FlentError(f"{path}: is larger than 48 MiB")
     try:
-        document = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise FlentError(f"{path}: is no iperf3 result: it is no JSON") from None
+        text = data.decode("utf-8-sig")
+        document = _of_stream(text) if _is_stream(text) else json.loads(text)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            raise FlentError(
+                f"{path}: line {error.lineno}: another iperf3 result begins; one file is one result"
+            ) from None
+        raise FlentError(f"{path}: is no whole iperf3 result: its JSON is damaged") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise FlentError(f"{path}: is no whole iperf3 result: its JSON is damaged") from None
     try:
         streams = _streams(document)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise FlentError(f"{path}: is no whole iperf3 result: {clean(str(error))[:80]}") from None
     return Iperf3(path, hashlib.sha256(data).hexdigest(), document, streams)
+
+
+def _is_stream(text: str) -> bool:
+    return text.lstrip().startswith("{") and '"event"' in text[:64]
+
+
+def _of_stream(text: str) -> dict[str, Any]:
+    """The result that the events of --json-stream make up. The last line may be cut off."""
+    document: dict[str, Any] = {"intervals": []}
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    for number, line in lines:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            if number == lines[-1][0]:
+                break
+            raise
+        if event["event"] == "start" and "start" in document:
+            at = sum(map(len, text.splitlines(keepends=True)[: number - 1]))
+            raise json.JSONDecodeError("Extra data", text, at)
+        if event["event"] == "interval":
+            document["intervals"].append(event["data"])
+        else:
+            document[event["event"]] = event["data"]
+    return document
 
 
 def _streams(document: Mapping[str, Any]) -> dict[int, list[Mapping[str, Any]]]:

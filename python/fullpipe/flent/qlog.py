@@ -1,13 +1,15 @@
-"""A qlog file of a QUIC stack as a recording: window, RTTs, flight and losses over time, and bytes.
+"""A qlog file of a QUIC stack as recordings: window, RTTs, flight and losses over time, and bytes.
 
 It reads JSON, JSON-SEQ and JSON lines, with events as objects (drafts 02 and later) or as arrays
-(drafts 00 and 01, picoquic, mvfst). Columns that a file does not report are null.
+(drafts 00 and 01, picoquic, mvfst). Each connection, and each end of one, is a recording. Columns
+that a file does not report are null.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
@@ -38,10 +40,15 @@ _MOST_OPEN = 1 << 16
 _SAMPLE_MS = 10.0
 #: RFC 9000, section 14: the least that a path carries, and the usual size of a packet.
 _USUAL_PACKET_BYTES = 1200
-#: The name of an event, whatever its draft calls it.
+#: Traces of a file, and connections of a trace.
+_MOST_CONNECTIONS = 100
+#: RFC 9002, section 6.2.2: the RTT before there is a sample of it, in seconds.
+_INITIAL_RTT_S = 0.333
+#: The name of an event, whatever its draft calls it, and mvfst's (QLoggerTypes.cpp).
 _KINDS = {
     "metrics_updated": "metrics", "metric_update": "metrics", "recovery_metrics_updated": "metrics",
-    "packet_sent": "sent", "packet_received": "received", "packet_lost": "lost",
+    "congestion_metric_update": "metrics", "packet_sent": "sent", "packet_received": "received",
+    "packet_lost": "lost", "packets_lost": "lost",
 }  # fmt: skip
 #: Of metrics, the name here by the names in files.
 _METRICS = {
@@ -71,14 +78,18 @@ class _Sums:
 
 @dataclass
 class Qlog:
-    """What a file holds of one connection."""
+    """What a file holds of one connection, as one end saw it."""
 
     path: Path
     sha256: str
     title: str
+    #: Tells it from the others of the file; empty where there is no other.
+    name: str
     #: Time in ms since the first event, what was counted by then, and the metrics as last reported.
     samples: list[tuple[float, _Sums]]
     packet_bytes: int
+    #: The file has RTTs in seconds, against the drafts.
+    has_seconds: bool
 
     @property
     def direction(self) -> str:
@@ -102,8 +113,8 @@ def is_qlog(path: Path) -> bool:
     return _BEGIN.match(begin) is not None or (path.suffix in _SUFFIXES and not is_compressed)
 
 
-def read_qlog(path: Path) -> Qlog:
-    """The file's connection. Raises FlentError, which names the file and what is wrong."""
+def read_qlogs(path: Path) -> list[Qlog]:
+    """The file's connections. Raises FlentError, which names the file and what is wrong."""
     try:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
@@ -111,22 +122,44 @@ def read_qlog(path: Path) -> Qlog:
         raise FlentError(f"{path}: cannot be read: {error.strerror}") from None
     if len(data) > _MOST_BYTES:
         raise FlentError(f"{path}: is larger than 256 MiB")
+    digest = hashlib.sha256(data).hexdigest()
     try:
-        header, events = _parts(data.decode("utf-8-sig"))
-        samples, packet_bytes = _samples(events)
+        header, traces = _parts(data.decode("utf-8-sig"))
+        found = [
+            (trace, _samples(_events(trace, events)))
+            for trace, all_events in traces
+            for events in _connections(all_events)
+        ]
     except (
         ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError,
     ) as error:  # fmt: skip
         raise FlentError(f"{path}: is no whole qlog: {clean(str(error))[:80]}") from None
-    if not samples:
+    found = [(trace, sampled) for trace, sampled in found if sampled[0]]
+    if not found:
         raise FlentError(f"{path}: has no event of recovery or of packets")
+    if len(found) > _MOST_CONNECTIONS:
+        raise FlentError(f"{path}: has {len(found)} connections; at most {_MOST_CONNECTIONS}")
     title = header.get("title")
     title = clean(title) if isinstance(title, str) and title else clean(path.stem)
-    return Qlog(path, hashlib.sha256(data).hexdigest(), title, samples, packet_bytes)
+    names = _names([trace for trace, _ in found])
+    return [
+        Qlog(path, digest, f"{title} {name}".strip(), name, *sampled)
+        for name, (_, sampled) in zip(names, found, strict=True)
+    ]
 
 
-def _parts(text: str) -> tuple[Mapping[str, Any], Iterator[tuple[float, str, Mapping[str, Any]]]]:
-    """The header, and of each event time in ms, kind and data."""
+def _names(traces: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What tells the traces apart: their ends, where these differ, else numbers."""
+    if len(traces) == 1:
+        return [""]
+    ends = [str((trace.get("vantage_point") or {}).get("type")) for trace in traces]
+    if len(set(ends)) == len(ends) and set(ends) <= {"client", "server", "network"}:
+        return ends
+    return [str(number) for number in range(1, len(traces) + 1)]
+
+
+def _parts(text: str) -> tuple[Mapping[str, Any], list[tuple[Mapping[str, Any], Sequence[Any]]]]:
+    """The header, and the traces with their events."""
     if "\x1e" in text[:4096]:
         objects = [json.loads(part) for part in text.split("\x1e") if part.strip()]
     else:
@@ -135,15 +168,24 @@ def _parts(text: str) -> tuple[Mapping[str, Any], Iterator[tuple[float, str, Map
         except ValueError:  # a line for each
             objects = [json.loads(line) for line in text.splitlines() if line.strip()]
     header = objects[0]
-    trace, events = header.get("trace") or {}, objects[1:]
+    traces: list[tuple[Mapping[str, Any], Sequence[Any]]]
+    traces = [(header.get("trace") or {}, objects[1:])]
     if "traces" in header:
-        traces = [one for one in header["traces"] if one.get("events")]
-        if len(traces) != 1:
-            raise ValueError(f"{len(traces)} traces with events, where one connection is read")
-        trace, events = traces[0], traces[0]["events"]
-    if len(events) > _MOST_EVENTS:
+        traces = [(one, one["events"]) for one in header["traces"] if one.get("events")]
+        if not traces:
+            raise ValueError("no trace has events")
+    if sum(len(events) for _, events in traces) > _MOST_EVENTS:
         raise ValueError(f"more than {_MOST_EVENTS} events")
-    return header, _events(trace, events)
+    return header, traces
+
+
+def _connections(events: Sequence[Any]) -> list[Sequence[Any]]:
+    """The events of each connection, where the events name several groups."""
+    groups: dict[str, list[Any]] = {}
+    for event in events:
+        if isinstance(event, dict) and "group_id" in event:
+            groups.setdefault(str(event["group_id"]), []).append(event)
+    return [events] if len(groups) < 2 else list(groups.values())
 
 
 def _events(
@@ -160,7 +202,7 @@ def _events(
     for event in events:
         if isinstance(event, list):
             event = {name: value for name, value in zip(fields, event, strict=False) if name}
-        kind = _KINDS.get(str(event.get("name")).rpartition(":")[2])
+        kind = _KINDS.get(str(event.get("name")).rpartition(":")[2].lower())
         if "time" not in event:
             continue
         time = float(event["time"]) / per_ms
@@ -185,34 +227,64 @@ def _in_ms(data: Mapping[str, Any], per_ms: float) -> dict[str, float]:
 
 def _samples(
     events: Iterator[tuple[float, str, Mapping[str, Any]]],
-) -> tuple[list[tuple[float, _Sums]], int]:
+) -> tuple[list[tuple[float, _Sums]], int, bool]:
+    """Samples, the largest packet, and whether RTTs were in seconds; they are ms in the samples."""
     sums, samples, largest = _Sums(), list[tuple[float, _Sums]](), 0
     spaces: defaultdict[str, _Open] = defaultdict(_Open)
+    first_rtt, shortest_ms = None, float("inf")
     time_ms = 0.0
     for time_ms, kind, data in events:
         if samples and time_ms < samples[-1][0]:
             raise ValueError(f"time: {time_ms:g} ms comes after {samples[-1][0]:g} ms")
         if kind == "metrics":
             sums.metrics.update(data)
+            first_rtt = first_rtt or sums.metrics.get("smoothed_rtt", sums.metrics.get("srtt"))
         elif kind == "lost":
-            sums.lost += 1
+            sums.lost += _whole(data.get("lost_packets"), 2**32) or 1
         else:
             header = data.get("header") or {}
             size = _size(data, header)
             largest = max(largest, size)
-            space = str(header.get("packet_type") or data.get("packet_type"))
+            space = spaces[_space(header.get("packet_type") or data.get("packet_type"))]
             if kind == "sent":
                 sums.sent += 1
                 sums.sent_bytes += size
-                spaces[space].add(int(header.get("packet_number", -sums.sent)), size)
+                space.add(int(header.get("packet_number", -sums.sent)), size, time_ms)
             else:
                 sums.received_bytes += size
-                sums.acked_bytes += _acknowledged(spaces[space], data.get("frames") or ())
+                sums.acked_bytes += _acknowledged(space, data.get("frames") or ())
+                shortest_ms = min(shortest_ms, time_ms - space.newest_ms)
         if not samples or time_ms - samples[-1][0] >= _SAMPLE_MS:
             samples.append((time_ms, _copy(sums)))
-    if samples and samples[-1][0] < time_ms:
+    if samples and samples[-1][0] == time_ms:
+        samples.pop()
+    if sums.sent or sums.received_bytes or sums.lost or sums.metrics:
         samples.append((time_ms, _copy(sums)))
-    return samples, largest or _USUAL_PACKET_BYTES
+    has_seconds = _are_seconds(first_rtt, sums.metrics.get("min_rtt"), shortest_ms)
+    if has_seconds:
+        for _, sampled in samples:
+            for name in _TIMES:
+                if name in sampled.metrics:
+                    sampled.metrics[name] *= 1e3
+    return samples, largest or _USUAL_PACKET_BYTES, has_seconds
+
+
+def _are_seconds(first: float | None, least: float | None, shortest_ms: float) -> bool:
+    """Whether RTTs are in seconds, as quinn writes them (paths.rs), where the drafts say ms. They
+    begin with RFC 9002's initial value; or they are far below the time from any packet to its
+    acknowledgment, though a thousandfold they are not above it."""
+    if first is not None and abs(first - _INITIAL_RTT_S) < 1e-6:
+        return True
+    if least is None or not math.isfinite(shortest_ms):
+        return False
+    return 20 * least < shortest_ms and 1e3 * least <= 1.05 * shortest_ms
+
+
+def _space(packet_type: Any) -> str:
+    """RFC 9000, section 12.3: 0-RTT and 1-RTT packets share a space of numbers. Where a converter
+    knows no type, most are of these."""
+    name = str(packet_type).lower().replace("-", "")
+    return "1rtt" if name in ("0rtt", "unknown", "none") else name
 
 
 def _copy(sums: _Sums) -> _Sums:
@@ -223,22 +295,33 @@ def _size(data: Mapping[str, Any], header: Mapping[str, Any]) -> int:
     """Bytes of a packet; 0 where the file does not say."""
     raw = data.get("raw") or {}
     for value in (raw.get("length"), header.get("packet_size"), data.get("packet_size")):
-        if isinstance(value, int) and 0 < value < 65536:
-            return value
+        if size := _whole(value, 65536):
+            return size
     return 0
 
 
+def _whole(value: Any, end: int) -> int:
+    """A whole number above 0, which draft 01 wrote as text too; else 0."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 12:
+        value = int(value)
+    return value if isinstance(value, int) and 0 < value < end else 0
+
+
 class _Open:
-    """The packets of a space of numbers that nothing has acknowledged, and their bytes."""
+    """The packets of a space of numbers that nothing has acknowledged: bytes and times of sending.
+
+    `newest_ms` is when the newest of those that were acknowledged was sent.
+    """
 
     def __init__(self) -> None:
         self._numbers: list[int] = []  # sorted
-        self._bytes: dict[int, int] = {}
+        self._packets: dict[int, tuple[int, float]] = {}
+        self.newest_ms = float("-inf")
 
-    def add(self, number: int, size: int) -> None:
-        if number not in self._bytes:
+    def add(self, number: int, size: int, time_ms: float) -> None:
+        if number not in self._packets:
             insort(self._numbers, number)
-        self._bytes[number] = size
+        self._packets[number] = (size, time_ms)
         if len(self._numbers) > 2 * _MOST_OPEN:
             self._take(0, _MOST_OPEN)
 
@@ -249,7 +332,9 @@ class _Open:
     def _take(self, first: int, end: int) -> int:
         gone = self._numbers[first:end]
         del self._numbers[first:end]
-        return sum(self._bytes.pop(number) for number in gone)
+        packets = [self._packets.pop(number) for number in gone]
+        self.newest_ms = max([self.newest_ms, *(time_ms for _, time_ms in packets[-1:])])
+        return sum(size for size, _ in packets)
 
 
 def _acknowledged(packets: _Open, frames: Sequence[Mapping[str, Any]]) -> int:
@@ -257,7 +342,7 @@ def _acknowledged(packets: _Open, frames: Sequence[Mapping[str, Any]]) -> int:
     return sum(
         packets.acknowledge(int(limits[0]), int(limits[-1]))
         for frame in frames
-        if frame.get("frame_type") == "ack"
+        if str(frame.get("frame_type")).lower() == "ack"
         for limits in frame.get("acked_ranges") or ()
     )
 
@@ -318,7 +403,11 @@ def _metadata(file: Qlog, last_ms: float) -> dict[str, Any]:
         "health": {"problems": []},
         "interrupted": False,
         "failure": None,
-        "qlog": {"file": clean(file.path.name), "sha256": file.sha256},
+        "qlog": {
+            "file": clean(file.path.name),
+            "sha256": file.sha256,
+            "rtts_were_seconds": file.has_seconds,
+        },
     }
 
 
