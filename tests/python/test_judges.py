@@ -11,6 +11,7 @@ from fullpipe.authoring.judges import Figures
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import module
 from fullpipe.congestion.userfiles.kernel_files import read_kernel_file
+from fullpipe.engines import engine
 from fullpipe.engines.vm import hardware, headers, image, kernels
 from kernel_files import PLAIN, write
 
@@ -50,6 +51,18 @@ def test_a_threshold_that_one_never_has_is_a_difference() -> None:
     assert outside([never], never) == []
 
 
+def test_what_needs_ecn_is_judged_behind_a_queue_that_marks_every_packet(tmp_path: Path) -> None:
+    (tmp_path / "ecn").mkdir()
+    needs = PLAIN.replace(".owner", ".flags = TCP_CONG_NEEDS_ECN,\n\t.owner")
+    assert judges.paths_of(str(write(tmp_path, "plain", PLAIN))) == list(judges.PATHS)
+    path = str(write(tmp_path / "ecn", "plain", needs))
+    assert judges.paths_of(path) == [*judges.PATHS, "step marks"]
+    plan = judges._plan(path, "step marks", 1)
+    result = engine("sim").run(plan, lambda _done: True, {})
+    (flow,) = result.tables["flows"].to_pylist()
+    assert flow["packets_delivered_ce"] > 20
+
+
 @pytest.mark.parametrize("text", [b"", b"\x7fELF but no module", b"text"])
 def test_a_file_that_is_no_module_is_refused(text: bytes, tmp_path: Path) -> None:
     (tmp_path / "x.ko").write_bytes(text)
@@ -81,8 +94,20 @@ def test_a_file_is_built_alone_under_another_name_and_the_kernels_refusal_is_tol
 @needs_machine
 def test_simulator_and_glue_do_what_the_real_module_does(tmp_path: Path) -> None:
     path = str(write(tmp_path, "plain", PLAIN))
-    words, found = judges.differences(path, "bulk", judges.build(path, "6.12"))
-    assert found == [] and "packets" in words
+    verdict = judges.judged(path, "bulk", judges.build(path, "6.12"))
+    assert verdict.differences == [] and "packets" in verdict.real.words()
+
+
+@pytest.mark.vm
+@pytest.mark.slow
+@needs_machine
+def test_a_users_module_that_needs_ecn_has_it_as_the_kernels_dctcp(tmp_path: Path) -> None:
+    needs = PLAIN.replace(".owner", ".flags = TCP_CONG_NEEDS_ECN,\n\t.owner")
+    file, name = built(tmp_path, needs)
+    plan = judges._plan(f"kernel:{name}", "step marks", 1)
+    options = {"kernel": "6.12", "module": str(file)}
+    (flow,) = engine("vm").run(plan, lambda _done: True, options).tables["flows"].to_pylist()
+    assert flow["packets_delivered_ce"] > 20
 
 
 @pytest.mark.vm
@@ -92,6 +117,6 @@ def test_another_module_than_the_files_is_told_from_it(tmp_path: Path) -> None:
     path = str(write(tmp_path, "plain", PLAIN))
     (tmp_path / "other").mkdir()
     file, name = built(tmp_path / "other", PLAIN.replace("* keep", "* 1000"))
-    _, found = judges.differences(path, "bulk", judges.RealModule("6.12", file, name))
+    found = judges.judged(path, "bulk", judges.RealModule("6.12", file, name)).differences
     assert any(one.startswith("module of fullpipe: cwnd") for one in found)
     assert any(one.startswith("simulator: cwnd") for one in found)

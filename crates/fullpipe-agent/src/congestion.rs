@@ -13,17 +13,28 @@ use fullpipe_plan::{CcChoice, CcFacts, Flow};
 use crate::kernel_cc::{costs, count, insert, insert_other, load, Code, Loaded, Tracer, Wanted};
 use crate::request::Request;
 use crate::sample::{kernel_row, TcpInfo};
+use crate::socket;
 
 /// The congestion controls of a run.
 pub(crate) struct Congestion {
     /// What was loaded, in the order in which the flows name it.
     loaded: Vec<Loaded>,
-    /// Of each flow, then each page, then each group of traffic: the kernel's name, and the place in `loaded`.
-    flows: Vec<(String, Option<usize>)>,
+    /// Of each flow, then each page, then each group of traffic.
+    flows: Vec<Chosen>,
     tracer: Option<Tracer>,
     /// The kernel's own algorithms, called from eBPF programs whose instructions are counted.
     counted: Option<Loaded>,
     is_counting: bool,
+}
+
+/// What a flow runs.
+struct Chosen {
+    /// The kernel's name for it.
+    name: String,
+    /// Its place among what was loaded; `None`: the kernel has it.
+    place: Option<usize>,
+    /// Whether its receiver runs it too, to echo the mark of each packet.
+    is_at_both_ends: bool,
 }
 
 /// The kernel's own that can be counted, and the object that calls it.
@@ -66,7 +77,11 @@ impl Congestion {
             let algorithm = cc.algorithm.as_ref().filter(|_| is_here);
             let Some(algorithm) = algorithm else {
                 let name = congestion.kernels_own(cc, request)?;
-                congestion.flows.push((name, None));
+                congestion.flows.push(Chosen {
+                    is_at_both_ends: socket::needs_ecn(&name),
+                    name,
+                    place: None,
+                });
                 continue;
             };
             let is_same =
@@ -78,8 +93,12 @@ impl Congestion {
                     congestion.add(algorithm, &cc.params, request, ready)?
                 }
             };
-            let name = congestion.loaded[place].kernel_name().to_owned();
-            congestion.flows.push((name, Some(place)));
+            let loaded = &congestion.loaded[place];
+            congestion.flows.push(Chosen {
+                name: loaded.kernel_name().to_owned(),
+                place: Some(place),
+                is_at_both_ends: loaded.wants(flags::ECHOES_CE),
+            });
         }
         if let Some(path) = &request.cc_trace {
             congestion.tracer = Some(congestion.trace(path)?);
@@ -148,30 +167,26 @@ impl Congestion {
 
     /// The kernel's name for a flow's algorithm.
     pub(crate) fn name(&self, flow: usize) -> &str {
-        &self.flows[flow].0
+        &self.flows[flow].name
     }
 
     /// Whether TCP paces the flow without fq: algorithms that own the window request it.
     pub(crate) fn paces(&self, flow: usize) -> bool {
-        let (name, place) = &self.flows[flow];
-        match place {
-            Some(place) => self.loaded[*place].wants(flags::OWNS_CWND),
-            None => name.starts_with("bbr"),
+        let chosen = &self.flows[flow];
+        match chosen.place {
+            Some(place) => self.loaded[place].wants(flags::OWNS_CWND),
+            None => chosen.name.starts_with("bbr"),
         }
     }
 
     /// Whether its receiver runs it too, to echo the mark of each packet.
     pub(crate) fn is_at_both_ends(&self, flow: usize) -> bool {
-        let (name, place) = &self.flows[flow];
-        match place {
-            Some(place) => self.loaded[*place].wants(flags::ECHOES_CE),
-            None => name == "dctcp",
-        }
+        self.flows[flow].is_at_both_ends
     }
 
     /// Names the algorithm of `cc/` that a flow runs, for the reader of its state.
     pub(crate) fn introduction(&self, flow: usize) -> Option<Frame> {
-        let loaded = &self.loaded[self.flows[flow].1?];
+        let loaded = &self.loaded[self.flows[flow].place?];
         Some(Frame::CcAlgorithm {
             flow_id: flow as u64,
             algorithm: loaded.algorithm().to_owned(),
@@ -188,7 +203,7 @@ impl Congestion {
         t_us: u64,
     ) -> Result<Frame, String> {
         let flow_id = flow as u64;
-        if let Some(place) = self.flows[flow].1 {
+        if let Some(place) = self.flows[flow].place {
             if let Some(state) = self.loaded[place].state(socket.as_fd())? {
                 return Ok(Frame::CcState {
                     t_us,

@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::socket::{
-    bind, recvfrom, sendto, setsockopt, socket, sockopt, AddressFamily, MsgFlags, SockFlag,
-    SockProtocol, SockType, SockaddrIn,
+    bind, getsockopt, recvfrom, sendto, setsockopt, socket, sockopt, AddressFamily, MsgFlags,
+    SockFlag, SockProtocol, SockType, SockaddrIn,
 };
 
 /// Bytes that one call of sendfile() may hand over.
@@ -18,6 +18,8 @@ const PAYLOAD_BYTES: usize = 1 << 20;
 const BURST_BYTES: usize = 64 << 10;
 /// Buffers of this size limit nothing on the paths that fit into a machine's memory.
 const LARGE_BUFFER_BYTES: u64 = 16 << 20;
+/// ECN's bits of the byte that IP_TOS is (INET_ECN_MASK).
+const ECN_BITS: i32 = 3;
 /// More than TCP can have queued.
 const READ_BYTES: usize = 1 << 30;
 
@@ -67,6 +69,18 @@ pub(crate) fn make_nonblocking(socket: &OwnedFd) -> io::Result<()> {
 /// Gives a socket its congestion control by the kernel's name.
 pub(crate) fn set_congestion_control(socket: &OwnedFd, name: &str) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::TcpCongestion, &name.into())?)
+}
+
+/// Whether a congestion control of the kernel is at work only with ECN (TCP_CONG_NEEDS_ECN): its
+/// sockets' packets can carry marks from the SYN on, which a listening socket takes for ECN only if
+/// its own needs ECN too (tcp_ecn_create_request()). False for a name that the kernel does not have.
+pub(crate) fn needs_ecn(name: &str) -> bool {
+    let can_carry_marks = || -> io::Result<bool> {
+        let socket = make(SockType::Stream, SockProtocol::Tcp)?;
+        set_congestion_control(&socket, name)?;
+        Ok(getsockopt(&socket, sockopt::Ipv4Tos)? & ECN_BITS != 0)
+    };
+    can_carry_marks().unwrap_or(false)
 }
 
 /// Keeps the unsent part of the send buffer short.

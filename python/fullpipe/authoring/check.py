@@ -137,16 +137,17 @@ def _judged(path: str, kernels: list[str], begins: Callable[[str], None]) -> Ite
         yield _step(name, build)
         if not built:
             return
-        for name in judges.PATHS:
+        for name in judges.paths_of(path):
             words = f"vm {release}, {name}, three judges"
             begins(words)
             yield _step(words, partial(_differs, path, name, built[0]))
 
 
 def _differs(path: str, name: str, real: judges.RealModule) -> str:
-    words, found = judges.differences(path, name, real)
-    if found:
-        raise UserError(f"the real module: {words}. " + "; ".join(found))
+    verdict = judges.judged(path, name, real)
+    words = verdict.real.words()
+    if verdict.differences:
+        raise UserError(f"the real module: {words}. " + "; ".join(verdict.differences))
     return f"simulator, fullpipe's module and the real one agree: {words}"
 
 

@@ -28,6 +28,14 @@ PATHS: dict[str, dict[str, Any]] = {
     "random loss": {"rate": "5mbit", "rtt": "20ms", "buffer": "2bdp", "loss": "0.5%"},
     "ECN": {"rate": "5mbit", "rtt": "20ms", "buffer": "4bdp", "ecn": True, "qdisc": "codel"},
 }
+#: Besides, for what the kernel runs with ECN only (TCP_CONG_NEEDS_ECN): every packet behind a queue
+#: is marked, as data centres' switches do it.
+PATHS_OF_ECN: dict[str, dict[str, Any]] = {
+    "step marks": {
+        "rate": "5mbit", "rtt": "20ms", "buffer": "4bdp", "ecn": True,
+        "qdisc": "codel", "qdisc_options": {"ce_threshold": "5ms"},
+    },
+}  # fmt: skip
 _RANDOM = "random loss"
 _DURATION = "5s"
 #: Figures agree within this share, or within so many packets: both run in instructions of a
@@ -66,6 +74,18 @@ class RealModule:
     name: str
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What the three judges say of a path."""
+
+    real: Figures
+    glue: Figures
+    #: Of each seed.
+    simulator: list[Figures]
+    #: Where simulator and glue differ from the real module, in words.
+    differences: list[str]
+
+
 def build(path: str, release: str) -> RealModule:
     """Builds the module that a kernel's own build makes of the file. Raises UserError if no module
     can be built for that kernel here, RunError with the compiler's words."""
@@ -74,9 +94,15 @@ def build(path: str, release: str) -> RealModule:
     return RealModule(release, file, name)
 
 
-def differences(path: str, name: str, real: RealModule) -> tuple[str, list[str]]:
-    """What the real module did on a path, in words, and where simulator and glue differ from it.
-    Raises UserError if the kernel dies of the module, or another run fails."""
+def paths_of(path: str) -> list[str]:
+    """The paths on which a file is judged."""
+    needs_ecn = "TCP_CONG_NEEDS_ECN" in _read(path).members.get("flags", "")
+    return [*PATHS, *(PATHS_OF_ECN if needs_ecn else ())]
+
+
+def judged(path: str, name: str, real: RealModule) -> Verdict:
+    """What the three did on a path. Raises UserError if the kernel dies of the module, or another
+    run fails."""
     judge = _judge(path, real, name)
     glue = _run("vm", path, name, 1, kernel=real.release, cc_form="module")
     seeds = _SEEDS if name == _RANDOM else 1
@@ -84,7 +110,7 @@ def differences(path: str, name: str, real: RealModule) -> tuple[str, list[str]]
     found = [f"module of fullpipe: {what}" for what in _outside([glue], judge, 0.0)]
     share = _RANDOM_SHARE if name == _RANDOM else 0.0
     found += [f"simulator: {what}" for what in _outside(ours, judge, share)]
-    return judge.words(), found
+    return Verdict(judge, glue, ours, found)
 
 
 def _judge(path: str, real: RealModule, name: str) -> Figures:
@@ -138,7 +164,12 @@ def _run(engine_name: str, cc: str, name: str, seed: int, **options: Any) -> Fig
 
 
 def _plan(cc: str, name: str, seed: int) -> Plan:
-    document = {"duration": _DURATION, "seed": seed, "path": PATHS[name], "flow": [{"cc": cc}]}
+    document = {
+        "duration": _DURATION,
+        "seed": seed,
+        "path": (PATHS | PATHS_OF_ECN)[name],
+        "flow": [{"cc": cc}],
+    }
     return resolve(make_scenario(document, name))
 
 
