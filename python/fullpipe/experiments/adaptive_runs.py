@@ -18,9 +18,14 @@ _Update = Callable[[Progress], None]
 
 
 def run_until_decided(
-    entries: Sequence[Entry], store: Store, size: Size, observed: Sequence[Path],
-    jobs: int | None = None, on_progress: _Update = lambda _: None, keep_recordings: bool = False,
-) -> Outcome:  # fmt: skip
+    entries: Sequence[Entry],
+    store: Store,
+    size: Size,
+    observed: Sequence[Path],
+    jobs: int | None = None,
+    on_progress: _Update = lambda _: None,
+    keep_recordings: bool = False,
+) -> Outcome:
     """Doubles the runs of the cells that decide an uncertain verdict until none is uncertain or the
     entry's `most_repetitions` are reached; only for entries that run on the simulator alone."""
     total = Outcome()
@@ -41,10 +46,10 @@ def run_until_decided(
     return total
 
 
-def _more(found: EntryVerdicts) -> dict[int, int]:
-    results = found.results
+def _more(judgement: EntryVerdicts) -> dict[int, int]:
+    results = judgement.results
     most = max(results.entry.most_repetitions, results.entry.repetitions_of(results.size, "sim"))
-    cells = {cell for verdict in found.verdicts for cell in verdict.undecided}
+    cells = {cell for verdict in judgement.verdicts for cell in verdict.undecided}
     return {
         cell: min(most, 2 * len(results.runs[cell]))
         for cell in sorted(cells)

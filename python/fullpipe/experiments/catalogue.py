@@ -46,19 +46,19 @@ def pick(entries: list[Entry], names: list[str]) -> list[Entry]:
     picked: dict[str, Entry] = {}
     for name in names:
         stem = name.rstrip("*")
-        found = [
+        matching = [
             entry
             for entry in entries
             if entry.id == name
             or (name.endswith("*") and entry.id.startswith(stem))
             or name == entry.paper
         ]
-        if not found:
+        if not matching:
             ids = [entry.id for entry in entries]
             near = difflib.get_close_matches(name, ids, 3)
-            known = f"did you mean {' or '.join(near)}" if near else f"known are {', '.join(ids)}"
-            raise UserError(f"experiment {name!r} is not in the catalogue; {known}")
-        picked |= {entry.id: entry for entry in found}
+            hint = f"did you mean {' or '.join(near)}" if near else f"known are {', '.join(ids)}"
+            raise UserError(f"experiment {name!r} is not in the catalogue; {hint}")
+        picked |= {entry.id: entry for entry in matching}
     return list(picked.values())
 
 
@@ -80,12 +80,12 @@ def load_entry(path: Path) -> Entry:
 
 
 def _check_axes(entry: Entry) -> None:
-    taken = dict.fromkeys(entry.axes, "an axis")
-    for kind, own in (("metric", entry.metric), ("number", entry.number)):
-        for name in own:
-            if name in taken:
-                raise UserError(f"{entry.source}: {kind}.{name}: {taken[name]} has that name")
-            taken[name] = f"a {kind}"
+    kinds = dict.fromkeys(entry.axes, "an axis")
+    for kind, tables in (("metric", entry.metric), ("number", entry.number)):
+        for name in tables:
+            if name in kinds:
+                raise UserError(f"{entry.source}: {kind}.{name}: {kinds[name]} has that name")
+            kinds[name] = f"a {kind}"
     grids = [*entry.grids(), *entry.grids(entry.default), *entry.grids(entry.full)]
     first, *others = [[axis.name for axis in axes] for axes in grids] or [[]]
     for names in others:

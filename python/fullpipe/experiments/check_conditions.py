@@ -38,22 +38,22 @@ def conditions_of(check: ast.expr, table: Table) -> list[Condition]:
     whole: list[Condition] = []
     single: dict[int, Condition] = {}
     for expression in _conjuncts(check):
-        found = _by_cell(expression, table)
-        if found is None:
+        by_cell = _by_cell(expression, table)
+        if by_cell is None:
             holds = np.asarray(evaluate(expression, table).data[:, 0], dtype=bool)
             cells = tuple(touched(expression, table))
             whole.append(Condition(source(expression), holds, cells, expression))
             continue
-        for condition in found:
+        for condition in by_cell:
             cell = condition.cells[0]
             label = ", ".join(f"{name} {table.points[cell].axes[name]}" for name in names)
-            known = single.get(cell)
-            if known is None:
+            earlier = single.get(cell)
+            if earlier is None:
                 single[cell] = replace(condition, label=label or "the only cell")
             else:
-                cells = tuple(dict.fromkeys((*known.cells, *condition.cells)))
-                holds = known.holds & condition.holds
-                single[cell] = Condition(known.label, holds, cells)
+                cells = tuple(dict.fromkeys((*earlier.cells, *condition.cells)))
+                holds = earlier.holds & condition.holds
+                single[cell] = Condition(earlier.label, holds, cells)
     return [*(single[cell] for cell in sorted(single)), *whole]
 
 
@@ -63,21 +63,21 @@ def touched(node: ast.expr, table: Table) -> list[int]:
 
 
 def partners(node: ast.expr, table: Table, cells: Collection[int]) -> set[int]:
-    """The points that an expression compares with those of these that it uses."""
+    """The points with which an expression compares those of `cells` that it uses."""
     leaves = _leaves(node, table)
     used = {cell for leaf in leaves for cell in leaf}.intersection(cells)
-    return {other for cell in used for other in _paired(cell, leaves, table.points)}
+    return {partner for cell in used for partner in _paired(cell, leaves, table.points)}
 
 
 def averages(node: ast.expr) -> bool:
     """Whether an expression averages over its cells, so that no single cell decides it."""
-    calls = [source(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
+    calls = [source(call.func) for call in ast.walk(node) if isinstance(call, ast.Call)]
     return not {"min", "max", "all", "any", "count", "fraction", "monotone"}.intersection(calls)
 
 
 def _conjuncts(check: ast.expr) -> list[ast.expr]:
     if isinstance(check, ast.BoolOp) and isinstance(check.op, ast.And):
-        return [one for value in check.values for one in _conjuncts(value)]
+        return [conjunct for value in check.values for conjunct in _conjuncts(value)]
     return [check]
 
 
@@ -100,17 +100,17 @@ def _by_cell(node: ast.expr, table: Table) -> list[Condition] | None:
     pooled = _pooled(inner, table)
     data = np.asarray(value.data, dtype=bool)
     return [
-        Condition("", data[:, place], tuple(dict.fromkeys((*paired, *pooled))))
-        for place, cell in enumerate(value.cells)
+        Condition("", data[:, column], tuple(dict.fromkeys((*paired, *pooled))))
+        for column, cell in enumerate(value.cells)
         for paired in [_paired(cell, leaves, table.points)]
     ]
 
 
 def _pooled(node: ast.expr, table: Table) -> list[int]:
     """The points of which an expression takes one number for all cells, such as a mean."""
-    calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-    numbers = [one for one in calls if Cells(table).value(one).cells is None]
-    return sorted({cell for one in numbers for leaf in _leaves(one, table) for cell in leaf})
+    calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
+    numbers = [call for call in calls if Cells(table).value(call).cells is None]
+    return sorted({cell for number in numbers for leaf in _leaves(number, table) for cell in leaf})
 
 
 def _inside(node: ast.expr) -> ast.expr | None:
@@ -162,17 +162,17 @@ def _paired(
 ) -> tuple[int, ...]:
     """The cell, and the cells of the other leaves that it is compared with: those equal to it in
     all axes that vary within a leaf."""
-    found = [cell]
+    paired = [cell]
     for leaf in leaves:
         if cell in leaf:
             continue
         names = varying(points, leaf)
-        found += [
-            other
-            for other in leaf
-            if all(points[other].axes[name] == points[cell].axes[name] for name in names)
+        paired += [
+            partner
+            for partner in leaf
+            if all(points[partner].axes[name] == points[cell].axes[name] for name in names)
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(paired))
 
 
 def varying(points: Sequence[Point], cells: Sequence[int]) -> list[str]:

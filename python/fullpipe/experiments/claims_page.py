@@ -68,15 +68,17 @@ def claims_page(
         outcomes=_OUTCOMES,
     )
     judged = [
-        one for one in judged if not (one.results.entry.comparison_file and one.results.missing)
+        judgement
+        for judgement in judged
+        if not (judgement.results.entry.comparison_file and judgement.results.missing)
     ]
     lines = [head, *([escaped(note), ""] if note else []), *counts_table(judged), ""]
     lines += [*_held_out(judged), *evidence_table(judged)]
     for paper in papers(judged):
         lines += ["", f"## {title(paper)}"]
-        for one in judged:
-            if one.results.entry.paper == paper and one.verdicts:
-                lines += _section(one)
+        for judgement in judged:
+            if judgement.results.entry.paper == paper and judgement.verdicts:
+                lines += _section(judgement)
     return "\n".join(lines) + "\n"
 
 
@@ -87,7 +89,7 @@ def outcomes() -> str:
 
 def papers(judged: Iterable[EntryVerdicts]) -> list[str]:
     """The `paper` of all entries, in order."""
-    return sorted({one.results.entry.paper for one in judged})
+    return sorted({judgement.results.entry.paper for judgement in judged})
 
 
 def title(paper: str) -> str:
@@ -107,26 +109,26 @@ def counts(
 ) -> dict[Status, int]:
     """Status -> number of claims of one paper, or of all papers, held out or not, or all of them;
     without our own targets."""
-    found = [
+    statuses = [
         verdict.status
-        for one in judged
-        for verdict in one.verdicts
-        if paper in (None, one.results.entry.paper)
+        for judgement in judged
+        for verdict in judgement.verdicts
+        if paper in (None, judgement.results.entry.paper)
         and held_out in (None, verdict.claim.held_out)
         and kind(verdict) != "target"
     ]
-    return {status: found.count(status) for status in STATUSES}
+    return {status: statuses.count(status) for status in STATUSES}
 
 
 def rests(judged: Iterable[EntryVerdicts], wanted: str) -> dict[tuple[Status, Grade], int]:
     """(Status, grade of evidence) -> number of claims of a kind."""
-    found: dict[tuple[Status, Grade], int] = {}
-    for one in judged:
-        for verdict in one.verdicts:
+    numbers: dict[tuple[Status, Grade], int] = {}
+    for judgement in judged:
+        for verdict in judgement.verdicts:
             if kind(verdict) == wanted:
                 key = (verdict.status, verdict.grade)
-                found[key] = found.get(key, 0) + 1
-    return found
+                numbers[key] = numbers.get(key, 0) + 1
+    return numbers
 
 
 def counts_table(judged: Sequence[EntryVerdicts]) -> list[str]:
@@ -140,10 +142,14 @@ def counts_table(judged: Sequence[EntryVerdicts]) -> list[str]:
 def _held_out(judged: Sequence[EntryVerdicts]) -> list[str]:
     """The counts of the works of which some claims are held out: those claims, and the others.
     Nothing for a catalogue that holds none out."""
-    works = papers(one for one in judged if any(verdict.claim.held_out for verdict in one.verdicts))
+    works = papers(
+        judgement
+        for judgement in judged
+        if any(verdict.claim.held_out for verdict in judgement.verdicts)
+    )
     if not works:
         return []
-    of_works = [one for one in judged if one.results.entry.paper in works]
+    of_works = [judgement for judgement in judged if judgement.results.entry.paper in works]
     lines = ["Of the works with claims that are held out:", "", *_COUNTS_HEAD]
     for held_out, name in ((True, "held out"), (False, "the others")):
         for paper in works:
@@ -155,44 +161,46 @@ def _held_out(judged: Sequence[EntryVerdicts]) -> list[str]:
 _COUNTS_HEAD = (f"| | {' | '.join(STATUSES)} |", "|---|" + "---:|" * len(STATUSES))
 
 
-def _counts_row(name: str, found: dict[Status, int]) -> list[str]:
+def _counts_row(name: str, numbers: dict[Status, int]) -> list[str]:
     """A row of counts; none where there is nothing to count."""
-    if not any(found.values()):
+    if not any(numbers.values()):
         return []
-    return [f"| {name} | " + " | ".join(str(found[one]) for one in STATUSES) + " |"]
+    return [f"| {name} | " + " | ".join(str(numbers[status]) for status in STATUSES) + " |"]
 
 
 def evidence_table(judged: Sequence[EntryVerdicts]) -> list[str]:
     """The lines of the table of verdicts by the evidence that they rest on."""
     titles = [*GRADES.values(), "nothing"]
-    lines = ["Evidence:", "", f"| | {' | '.join(titles)} | all |",
-             "|---|" + "---:|" * (len(titles) + 1)]  # fmt: skip
+    lines = [
+        "Evidence:",
+        "",
+        f"| | {' | '.join(titles)} | all |",
+        "|---|" + "---:|" * (len(titles) + 1),
+    ]
     for name, title in KINDS.items():
-        found = rests(judged, name)
-        if not found:
+        numbers = rests(judged, name)
+        if not numbers:
             continue
         lines.append(
-            f"| **{title}** | " + " | ".join("" for _ in titles) + f" | {sum(found.values())} |"
+            f"| **{title}** | " + " | ".join("" for _ in titles) + f" | {sum(numbers.values())} |"
         )
         for status in STATUSES:
-            row = [found.get((status, grade), 0) for grade in (*GRADES, "")]
+            row = [numbers.get((status, grade), 0) for grade in (*GRADES, "")]
             if any(row):
                 cells = " | ".join(str(count or "") for count in row)
                 lines.append(f"| {status} | {cells} | {sum(row)} |")
     return lines
 
 
-def _section(one: EntryVerdicts) -> list[str]:
-    entry = one.results.entry
-    low, high = one.results.repetitions
+def _section(judgement: EntryVerdicts) -> list[str]:
+    results, entry = judgement.results, judgement.results.entry
+    low, high = results.repetitions
     lines = ["", escaped(f"### {entry.heading}"), f"`{entry.id}`"]
     if high:
         runs = str(low) if low == high else f"{low} to {high}"
         many = "s" if high > 1 else ""
-        lines[-1] += (
-            f", {one.results.engine}, {runs} run{many} of each of {len(one.results.points)} cells"
-        )
-    return [*lines, "", *claims_table(one.verdicts)]
+        lines[-1] += f", {results.engine}, {runs} run{many} of each of {len(results.points)} cells"
+    return [*lines, "", *claims_table(judgement.verdicts)]
 
 
 def claims_table(verdicts: Iterable[Verdict]) -> list[str]:
@@ -212,7 +220,7 @@ def _row(verdict: Verdict) -> str:
         claim.note,
         again,
     ]
-    said = " ".join(word for word in words if word)
+    remarks = " ".join(word for word in words if word)
     mark = verdict.word if verdict.status == "reproduced" else f"**{verdict.word}**"
     about = "" if claim.about == "paper" else f" *({_ABOUT[claim.about]})*"
     about += " *(held out)*" if claim.held_out else ""
@@ -222,7 +230,7 @@ def _row(verdict: Verdict) -> str:
         escaped(claim.text + about),
         escaped(verdict.published),
         measured + (f"<br>`{chart}`" if chart else ""),
-        mark + (f": {escaped(said)}" if said else ""),
+        mark + (f": {escaped(remarks)}" if remarks else ""),
         GRADES.get(verdict.grade, ""),
     )
     return "| " + " | ".join(cells) + " |"
@@ -241,7 +249,7 @@ def why(verdict: Verdict) -> str:
     words = [claim.explanation]
     if verdict.status == "unexplained" and claim.unexplained is not None:
         words.append(f"Set-up: {claim.unexplained.setup} Tried:")
-        words += [f"{one.cause}: {one.effect}" for one in claim.unexplained.tried]
+        words += [f"{attempt.cause}: {attempt.effect}" for attempt in claim.unexplained.tried]
     if verdict.status in ("contradicted", "differs") and claim.right_if:
         words.append(f"The paper is right if {claim.right_if}")
     return " ".join(word for word in words if word)

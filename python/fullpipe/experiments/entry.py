@@ -42,14 +42,14 @@ class _Gridded(_Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_it_was_called(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or not {"axis", "grid"} & given.keys():
-            return given
-        if {"axis", "grid"} <= given.keys():
+    def _accept_grid(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not {"axis", "grid"} & data.keys():
+            return data
+        if {"axis", "grid"} <= data.keys():
             raise ValueError("grid: is what older files call axis; leave it out")
-        axis = given.get("axis", given.get("grid"))
-        others = {key: value for key, value in given.items() if key != "grid"}
-        return {**others, "axis": [axis] if isinstance(axis, dict) else axis}
+        axis = data.get("axis", data.get("grid"))
+        fields = {key: value for key, value in data.items() if key != "grid"}
+        return {**fields, "axis": [axis] if isinstance(axis, dict) else axis}
 
 
 class SizeOptions(_Gridded):
@@ -72,7 +72,7 @@ class Metric(_Section):
 
     @field_validator("predict")
     @classmethod
-    def _known(cls, value: str | None) -> str | None:
+    def _check_predict(cls, value: str | None) -> str | None:
         if value and not re.fullmatch(r"share:\S+|jain|loss|queue_bytes|occupancy", value):
             raise ValueError("must be share:CC, jain, loss, queue_bytes or occupancy")
         return value
@@ -113,21 +113,26 @@ class Observed(_Section):
 #: What plots draw beside metrics, by their kind, with the title of its axis.
 DRAWN: dict[str, dict[str, str]] = {
     "cdf": {
-        "queue_delay_rttmin": "queueing delay (RTTmin)", "ping_ms": "ping (ms)",
+        "queue_delay_rttmin": "queueing delay (RTTmin)",
+        "ping_ms": "ping (ms)",
         "goodput_mbps": "goodput of flows (Mbit/s)",
-        "total_goodput_mbps": "total goodput (Mbit/s)", "page_s": "page load (s)",
+        "total_goodput_mbps": "total goodput (Mbit/s)",
+        "page_s": "page load (s)",
         "flow_bytes": "size of a random flow (bytes)",
         "flow_bytes_by_byte": "size of a random byte's flow (bytes)",
     },
     "time": {
-        "queue_delay_rttmin": "queueing delay (RTTmin)", "ping_ms": "ping (ms)",
-        "goodput_mbps": "goodput of flows (Mbit/s)", "page_s": "page load (s)",
-        "backlog_bytes": "backlog (bytes)", "inflight_packets": "packets of the first flow",
+        "queue_delay_rttmin": "queueing delay (RTTmin)",
+        "ping_ms": "ping (ms)",
+        "goodput_mbps": "goodput of flows (Mbit/s)",
+        "page_s": "page load (s)",
+        "backlog_bytes": "backlog (bytes)",
+        "inflight_packets": "packets of the first flow",
         "bbr_jitter_ms": "jitter as BBR estimates it (ms)",
         "estimate_mbps": "bandwidth that BBR estimates (Mbit/s)",
         "estimates_mbps": "sum of BBR's bandwidth estimates (Mbit/s)",
     },
-}  # fmt: skip
+}
 DRAWN["box"] = {**DRAWN["cdf"], "stream_goodput_mbps": "goodput of each flow (Mbit/s)"}
 
 
@@ -236,9 +241,10 @@ class Entry(_Gridded):
     engines: list[EngineName] = Field(default=["sim"], min_length=1)
     compare_engines: bool = Field(False, description="engine is an axis that claims may use")
     comparison_file: str = Field(
-        "", pattern=r"^(|[a-z0-9_]+(/[a-z0-9_]+)*\.md)$",
+        "",
+        pattern=r"^(|[a-z0-9_]+(/[a-z0-9_]+)*\.md)$",
         description="page of the engines' comparison, relative to the catalogue's parent folder",
-    )  # fmt: skip
+    )
     not_yet_runnable: str = Field("", description="what is missing to run it")
     scenario: dict[str, Any] = Field(default={}, description="keys of a scenario file")
     repetitions: int = Field(3, ge=1, le=1000)
@@ -295,8 +301,8 @@ class Entry(_Gridded):
 
     def repetitions_of(self, size: Size, engine: str = "") -> int:
         """Runs of each cell, on a given engine if it is named."""
-        own = [count for name, count in self.repetitions_on.items() if name == engine]
-        return own[0] if own else self._options(size).repetitions or self.repetitions
+        counts = [count for name, count in self.repetitions_on.items() if name == engine]
+        return counts[0] if counts else self._options(size).repetitions or self.repetitions
 
     def cells(self, size: Size) -> list[Cell]:
         """The cells of this size. Raises UserError naming file, cell and key."""

@@ -27,38 +27,52 @@ def run_rows(results: Results) -> list[dict[str, Any]]:
         for run in runs:
             measured = {name: run.metrics[text] for name, text in texts.items()}
             engine = {} if "engine" in point.axes else {"engine": results.engine}
-            rows.append(
-                {
-                    "experiment": results.entry.id,
-                    **engine,
-                    **point.axes,
-                    "seed": run.seed,
-                    **measured,
-                    "unsettled": run.unsettled,
-                }
-            )
+            row = {
+                "experiment": results.entry.id,
+                **engine,
+                **point.axes,
+                "seed": run.seed,
+                **measured,
+                "unsettled": run.unsettled,
+            }
+            rows.append(row)
     return rows
 
 
 def verdict_rows(judged: Sequence[EntryVerdicts]) -> list[dict[str, Any]]:
     """One row for each verdict; what there is none of is None or empty."""
     rows = []
-    for one in judged:
-        entry = one.results.entry
-        for verdict in one.verdicts:
+    for judgement in judged:
+        entry = judgement.results.entry
+        for verdict in judgement.verdicts:
             claim = verdict.claim
             why = " ".join(word for word in (verdict.where, verdict.reason) if word)
             least, most = verdict.runs
-            rows.append({
-                "paper": entry.paper, "entry": entry.id, "claim": claim.id,
-                "figure": entry.figure, "where": claim.where, "kind": kind(verdict),
-                "held_out": claim.held_out, "text": claim.text, "published": verdict.published,
-                "value": verdict.value, "low": verdict.low, "high": verdict.high,
-                "unit": claim.unit, "least_runs": least, "most_runs": most,
-                "size": one.results.size if most else "", "settling": verdict.settling,
-                "verdict": verdict.status, "evidence": verdict.grade, "why": why,
-                "right_if": claim.right_if, "reread": claim.reread,
-            })  # fmt: skip
+            row = {
+                "paper": entry.paper,
+                "entry": entry.id,
+                "claim": claim.id,
+                "figure": entry.figure,
+                "where": claim.where,
+                "kind": kind(verdict),
+                "held_out": claim.held_out,
+                "text": claim.text,
+                "published": verdict.published,
+                "value": verdict.value,
+                "low": verdict.low,
+                "high": verdict.high,
+                "unit": claim.unit,
+                "least_runs": least,
+                "most_runs": most,
+                "size": judgement.results.size if most else "",
+                "settling": verdict.settling,
+                "verdict": verdict.status,
+                "evidence": verdict.grade,
+                "why": why,
+                "right_if": claim.right_if,
+                "reread": claim.reread,
+            }
+            rows.append(row)
     return rows
 
 
@@ -68,7 +82,7 @@ def cell_table(results: Results) -> tuple[list[str], list[list[str]]]:
     metrics = results.entry.metric
     values = {name: results.values(name) for name in metrics}
     estimates = {name: results.estimates(name) for name in metrics}
-    units = [f"{name} ({one.unit})" if one.unit else name for name, one in metrics.items()]
+    units = [f"{name} ({metric.unit})" if metric.unit else name for name, metric in metrics.items()]
     rows = []
     for index, point in enumerate(results.points):
         if not results.runs[index]:
@@ -81,12 +95,12 @@ def cell_table(results: Results) -> tuple[list[str], list[list[str]]]:
     return [*axes, "runs", *units], rows
 
 
-def write_runs(found: Sequence[Results], path: Path) -> None:
+def write_runs(entries: Sequence[Results], path: Path) -> None:
     """Writes the runs of entries as CSV or Parquet, by the file's suffix. Columns that an entry
     does not have are null.
 
     Raises UserError if nothing was run or the file cannot be written."""
-    rows = [row for results in found for row in run_rows(results)]
+    rows = [row for results in entries for row in run_rows(results)]
     if not rows:
         raise UserError(f"{path}: nothing to write: no run of these is in the store")
     columns: dict[str, list[Any]] = {name: [] for row in rows for name in row}

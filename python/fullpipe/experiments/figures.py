@@ -57,36 +57,34 @@ def figures(results: Results) -> list[Figure]:
 
 
 def _figure(results: Results, plot: Plot) -> Figure | None:
-    wanted = [i for i in range(len(results.points)) if _seen(results, plot, i)]
+    wanted = [i for i in range(len(results.points)) if _drawable(results, plot, i)]
     panels = _grouped(results, wanted, plot.panel)
     if not panels:
         return None
     series = _series(results, plot, wanted)
-    grid = Grid(
-        "", [_panel(results, plot, series, points, label) for label, points in panels.items()],
-        share_x=False,
-    )  # fmt: skip
+    drawn = [_panel(results, plot, series, points, label) for label, points in panels.items()]
+    grid = Grid("", drawn, share_x=False)
     lost: list[str] = []
     svg = svg_document(grid, lambda figure: lost.extend(points_outside(figure)))
     note = _note(plot, _numbers(results, plot) is None)
     return Figure(plot.title or _title(results, plot), svg, note, tuple(lost))
 
 
-def _seen(results: Results, plot: Plot, point: int) -> bool:
+def _drawable(results: Results, plot: Plot, point: int) -> bool:
     """Whether there is something of a point to draw."""
     runs = results.runs[point]
     name = over_time.name_of(plot) if plot.kind == "time" else plot.of
-    kept = plot.kind == "line" or any(run.distributions.get(name) for run in runs)
-    return bool(runs) and kept
+    has_data = plot.kind == "line" or any(run.distributions.get(name) for run in runs)
+    return bool(runs) and has_data
 
 
 def _grouped(results: Results, points: Sequence[int], axes: Sequence[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {}
     for point in points:
         values = results.points[point].axes
         label = ", ".join(f"{name} {values[name]}" for name in axes)
-        found.setdefault(label, []).append(point)
-    return found
+        groups.setdefault(label, []).append(point)
+    return groups
 
 
 def _series(results: Results, plot: Plot, points: list[int]) -> dict[str, Series]:
@@ -112,9 +110,9 @@ def _panel(
             boxes += _boxes_of_runs(results, plot, members, series[name])
             traces += _beside(results, plot, members, series[name])
         elif plot.kind == "time":
-            own = series[name]
+            legend = series[name]
             runs = [run for point in members for run in results.runs[point]]
-            traces += over_time.traces(plot, runs, own.label if plot.by else "", own.colour)
+            traces += over_time.traces(plot, runs, legend.label if plot.by else "", legend.colour)
         else:
             draw = {"line": _line, "cdf": _cdf}[plot.kind]
             traces += draw(results, plot, members, series[name])
@@ -143,52 +141,59 @@ def _panel(
         y_title = DRAWN["box"][plot.of]
         ticks = tuple((float(i), text) for i, text in enumerate(_texts(results, plot)))
     return Panel(
-        label, label, x_title, y_title, traces, boxes=boxes, x_ticks=ticks, log_x=log_x,
+        label,
+        label,
+        x_title=x_title,
+        y_title=y_title,
+        traces=traces,
+        boxes=boxes,
+        x_ticks=ticks,
+        log_x=log_x,
         log_y=plot.log_y,
-    )  # fmt: skip
+    )
 
 
 def _line(results: Results, plot: Plot, members: list[int], series: Series) -> list[Trace]:
     values = results.values(plot.of)
     estimates = results.estimates(plot.of)
-    known = [point for point in members if np.isfinite(estimates[point])]
-    at = dict(zip(known, _positions(results, plot, known), strict=True))
-    known.sort(key=lambda point: at[point])
-    x = np.array([at[point] for point in known])
+    measured = [point for point in members if np.isfinite(estimates[point])]
+    at = dict(zip(measured, _positions(results, plot, measured), strict=True))
+    measured.sort(key=lambda point: at[point])
+    x = np.array([at[point] for point in measured])
     band = None
-    if any(len(values[point]) > 1 for point in known):
-        low = np.array([float(values[point].min()) for point in known])
-        high = np.array([float(values[point].max()) for point in known])
+    if any(len(values[point]) > 1 for point in measured):
+        low = np.array([float(values[point].min()) for point in measured])
+        high = np.array([float(values[point].max()) for point in measured])
         band = low, high
-    found = [
-        Trace(series.label, series.colour, x, estimates[known], width=_WIDTH, mark="dot",
-              joined=True, band=band)
-    ]  # fmt: skip
-    return found + _beside(results, plot, members, series)
+    y = estimates[measured]
+    line = Trace(
+        series.label, series.colour, x, y, width=_WIDTH, mark="dot", joined=True, band=band
+    )
+    return [line, *_beside(results, plot, members, series)]
 
 
 def _beside(results: Results, plot: Plot, members: list[int], series: Series) -> list[Trace]:
     """What was published, observed and predicted at the points of a series."""
     estimates = results.estimates(plot.of)
-    known = [point for point in members if np.isfinite(estimates[point])]
-    at = dict(zip(known, _positions(results, plot, known), strict=True))
+    measured = [point for point in members if np.isfinite(estimates[point])]
+    at = dict(zip(measured, _positions(results, plot, measured), strict=True))
     if _numbers(results, plot) is None:
-        at = {point: _box_at(place, series) for point, place in at.items()}
-    found = []
+        at = {point: _box_at(position, series) for point, position in at.items()}
+    traces = []
     models = [model for _, metric, model in results.beside if model and metric == plot.of]
     for (kind, metric, model), beside in results.beside.items():
-        there = [(at[point], beside[point]) for point in known if point in beside]
+        there = [(at[point], beside[point]) for point in measured if point in beside]
         if metric != plot.of or not there or (model and series.count > _MAX_LINES_WITH_MODELS):
             continue
-        where, what = np.array(there).T
+        x, y = np.array(there).T
         if model and _numbers(results, plot) is None:
-            found.append(Trace(model, series.colour, where, what, mark="triangle"))
+            traces.append(Trace(model, series.colour, x, y, mark="triangle"))
         elif model:
             dash = _MODEL_DASHES[models.index(model) % len(_MODEL_DASHES)]
-            found.append(Trace(model, series.colour, where, what, dash, width=1.1))
+            traces.append(Trace(model, series.colour, x, y, dash, width=1.1))
         else:
-            found.append(Trace(kind, series.colour, where, what, mark=_BESIDE[kind]))
-    return found
+            traces.append(Trace(kind, series.colour, x, y, mark=_BESIDE[kind]))
+    return traces
 
 
 def _positions(results: Results, plot: Plot, points: list[int]) -> list[float]:
@@ -231,52 +236,52 @@ def _cdf(results: Results, plot: Plot, members: list[int], series: Series) -> li
     return [Trace(series.label, series.colour, quantiles, shares, width=_WIDTH)]
 
 
-def _box_at(place: float, series: Series) -> float:
-    """The x of a series' box at a place of the axis."""
-    return place + (series.position + 0.5) * 0.8 / series.count - 0.4
+def _box_at(position: float, series: Series) -> float:
+    """The x of a series' box at a position of the axis."""
+    return position + (series.position + 0.5) * 0.8 / series.count - 0.4
 
 
 def _boxes_of_runs(results: Results, plot: Plot, members: list[int], series: Series) -> list[Box]:
-    """A box of the runs' values at each place of an axis without order, such as algorithms: no line
-    leads from one to the next."""
-    values, places = results.values(plot.of), _positions(results, plot, members)
-    found = []
-    for point, place in zip(members, places, strict=True):
-        known = values[point][np.isfinite(values[point])]
-        if known.size:
-            wanted = np.quantile(known, (0, 0.25, 0.5, 0.75, 1))
-            at, width = _box_at(place, series), 0.64 / series.count
-            found.append(box_of(series.label, series.colour, wanted, at=at, width=width))
-    return found
+    """A box of the runs' values at each position of an axis without order, such as algorithms: no
+    line leads from one to the next."""
+    values, positions = results.values(plot.of), _positions(results, plot, members)
+    boxes = []
+    for point, position in zip(members, positions, strict=True):
+        finite = values[point][np.isfinite(values[point])]
+        if finite.size:
+            wanted = np.quantile(finite, (0, 0.25, 0.5, 0.75, 1))
+            at, width = _box_at(position, series), 0.64 / series.count
+            boxes.append(box_of(series.label, series.colour, wanted, at=at, width=width))
+    return boxes
 
 
 def _boxes(results: Results, plot: Plot, members: list[int], series: Series) -> list[Box]:
     width = 0.8 / series.count
-    found = []
+    boxes = []
     for position, text in enumerate(_texts(results, plot)):
-        mine = [p for p in members if str(results.points[p].axes.get(plot.x or "")) == text]
-        quantiles = _quantiles(results, plot, mine)
+        selected = [p for p in members if str(results.points[p].axes.get(plot.x or "")) == text]
+        quantiles = _quantiles(results, plot, selected)
         if quantiles.size:
             wanted = np.interp(100 * np.array(BOX_QUANTILES), np.arange(101), quantiles)
             if plot.whiskers == "1.5 IQR":
                 wanted[0], wanted[-1] = _tukey(quantiles)
             at = _box_at(position, series)
-            found.append(box_of(series.label, series.colour, wanted, at=at, width=0.8 * width))
-    return found
+            boxes.append(box_of(series.label, series.colour, wanted, at=at, width=0.8 * width))
+    return boxes
 
 
 def _boxes_of_flows(results: Results, members: list[int], series: Series) -> list[Box]:
     """A box for each flow of the run with seed 1 in the first of these points that has one."""
     runs = [run for point in members for run in results.runs[point]]
     rows = next((v for run in runs if (v := run.distributions.get("stream_goodput_mbps"))), [])
-    width, found = 0.64 / series.count, []
+    width, boxes = 0.64 / series.count, []
     for number, quantiles in enumerate(np.asarray(rows).reshape(-1, 101), 1):
         if np.isfinite(quantiles).all():
             wanted = quantiles[[0, 25, 50, 75, 100]]
             wanted[0], wanted[-1] = _tukey(quantiles)
             at = _box_at(number, series)
-            found.append(box_of(series.label, series.colour, wanted, at=at, width=width))
-    return found
+            boxes.append(box_of(series.label, series.colour, wanted, at=at, width=width))
+    return boxes
 
 
 def _tukey(quantiles: Floats) -> tuple[float, float]:
@@ -289,14 +294,16 @@ def _tukey(quantiles: Floats) -> tuple[float, float]:
 
 def _quantiles(results: Results, plot: Plot, members: list[int]) -> Floats:
     """Percentiles 0 to 100: of all flows' goodputs, or the means of the runs' percentiles."""
-    found = [run.distributions.get(plot.of, []) for point in members for run in results.runs[point]]
-    found = [values for values in found if values]
-    if not found:
+    percentiles = [
+        run.distributions.get(plot.of, []) for point in members for run in results.runs[point]
+    ]
+    percentiles = [values for values in percentiles if values]
+    if not percentiles:
         return np.empty(0)
     if plot.of == "goodput_mbps":
-        pooled = np.concatenate([np.asarray(values) for values in found])
+        pooled = np.concatenate([np.asarray(values) for values in percentiles])
         return np.asarray(np.quantile(pooled, np.linspace(0, 1, 101)))
-    return np.asarray(np.mean(np.asarray(found), axis=0))
+    return np.asarray(np.mean(np.asarray(percentiles), axis=0))
 
 
 def _colour(results: Results, plot: Plot, members: list[int], position: int) -> str:
@@ -310,8 +317,8 @@ def _colour(results: Results, plot: Plot, members: list[int], position: int) -> 
 
 def _title(results: Results, plot: Plot) -> str:
     metric = results.entry.metric.get(plot.of)
-    what = (metric.title or plot.of) if metric else DRAWN[plot.kind][plot.of]
-    return what[:1].upper() + what[1:]
+    title = (metric.title or plot.of) if metric else DRAWN[plot.kind][plot.of]
+    return title[:1].upper() + title[1:]
 
 
 def _note(plot: Plot, has_no_order: bool) -> str:

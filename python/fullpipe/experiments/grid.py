@@ -42,8 +42,8 @@ class Cell:
         host = self.document.get("host", {})
         if engine == "sim" or "tcp" not in host:
             return self
-        own = {key: value for key, value in host.items() if key != "tcp"}
-        document = {**self.document, "host": own}
+        without_tcp = {key: value for key, value in host.items() if key != "tcp"}
+        document = {**self.document, "host": without_tcp}
         return replace(self, document=document, scenario=make_scenario(document))
 
 

@@ -28,8 +28,11 @@ MOST_PACKETS = 1e6
 _BATCH_S = 60.0
 #: Statuses of claims that fail in some cells -> rank; lower ranks are confirmed first.
 _FAILED: Mapping[Status, int] = {
-    "contradicted": 0, "differs": 1, "unexplained": 1, "partly": 1,
-}  # fmt: skip
+    "contradicted": 0,
+    "differs": 1,
+    "unexplained": 1,
+    "partly": 1,
+}
 _Update = Callable[[Progress], None]
 
 
@@ -77,13 +80,16 @@ class Confirmed:
 
 
 def confirmations(
-    entries: Sequence[Entry], store: Store, size: Size = "default", observed: Sequence[Path] = (),
+    entries: Sequence[Entry],
+    store: Store,
+    size: Size = "default",
+    observed: Sequence[Path] = (),
     most_packets: float = MOST_PACKETS,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """The confirmations that the papers' claims in the simulator's entries need. Cells have at most
     MOST_PACKETS if the claim contradicts a paper, else at most `most_packets`; cells that the
     machine cannot run are left out."""
-    found: list[tuple[int, float, Confirmation]] = []
+    ranked: list[tuple[int, float, Confirmation]] = []
     refused: list[Refused] = []
     for entry in entries:
         if entry.engines != ["sim"] or not entry.runnable or entry.compare_engines:
@@ -110,52 +116,60 @@ def confirmations(
                 if cell not in missing:
                     missing[cell] = _missing_runs(entry, store, cells[cell])
             claims.append((rank, verdict.claim.id, verdict.status, fitting))
-        place = (0, 0.0)
-        for one in _cheapest_first(entry, claims, missing):
+        position = (0, 0.0)
+        for confirmation in _cheapest_first(entry, claims, missing):
             # It shares runs with the entry's earlier confirmations and must not precede them.
-            place = max(place, (_FAILED[one.status], one.cost_s))
-            found.append((*place, one))
-    wanted = [one for *_, one in sorted(found, key=lambda placed: placed[:2])]
+            position = max(position, (_FAILED[confirmation.status], confirmation.cost_s))
+            ranked.append((*position, confirmation))
+    wanted = [confirmation for *_, confirmation in sorted(ranked, key=lambda placed: placed[:2])]
     return Plan(wanted, refused)
 
 
 def confirm(
-    wanted: Sequence[Confirmation], store: Store, size: Size = "default", jobs: int | None = None,
-    on_progress: _Update = lambda _: None, budget_s: float | None = None,
+    wanted: Sequence[Confirmation],
+    store: Store,
+    size: Size = "default",
+    jobs: int | None = None,
+    on_progress: _Update = lambda _: None,
+    budget_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
-) -> Confirmed:  # fmt: skip
+) -> Confirmed:
     """Runs the confirmations in order; with a budget only those that should end within so many
     seconds at the pace so far. Ctrl-C keeps the runs that have ended; a later call continues."""
     width = jobs or cores()
-    found = Confirmed(left=list(wanted))
+    confirmed = Confirmed(left=list(wanted))
     begin, done_s, done_runs = clock(), 0.0, 0
-    while found.left and not found.outcome.interrupted:
+    while confirmed.left and not confirmed.outcome.interrupted:
         spent_s = clock() - begin
         # Wall-clock seconds for each estimated CPU second.
         pace = spent_s / done_s if done_s else 1 / width
         room_s = float("inf") if budget_s is None else (budget_s - spent_s) / pace
-        fitting = _within(found.left, room_s)
+        fitting = _within(confirmed.left, room_s)
         batch = _within(fitting, _BATCH_S * width) or fitting[:1]
         if not batch:
             break
         report = _TotalProgress(on_progress, fitting, batch, done_s, done_runs, begin, clock)
         outcome = _run(batch, store, size, jobs, report)
-        found.outcome.add(outcome)
-        done_s += sum(one.cost_s for one in batch)
-        done_runs += sum(one.runs for one in batch)
+        confirmed.outcome.add(outcome)
+        done_s += sum(confirmation.cost_s for confirmation in batch)
+        done_runs += sum(confirmation.runs for confirmation in batch)
         if not outcome.interrupted:
-            found.done += batch
-            found.left = [one for one in found.left if one not in batch]
-    return found
+            confirmed.done += batch
+            confirmed.left = [
+                confirmation for confirmation in confirmed.left if confirmation not in batch
+            ]
+    return confirmed
 
 
 def _run(
     batch: Sequence[Confirmation], store: Store, size: Size, jobs: int | None, report: _Update
 ) -> Outcome:
     wanted: dict[str, dict[int, int]] = {}
-    for one in batch:
-        wanted.setdefault(one.entry.id, {}).update(dict.fromkeys(one.cells, KERNEL_RUNS))
-    entries = list({one.entry.id: one.entry for one in batch}.values())
+    for confirmation in batch:
+        wanted.setdefault(confirmation.entry.id, {}).update(
+            dict.fromkeys(confirmation.cells, KERNEL_RUNS)
+        )
+    entries = list({confirmation.entry.id: confirmation.entry for confirmation in batch}.values())
     return run_entries(entries, store, size, ["vm"], None, True, jobs, report, "", wanted)
 
 
@@ -172,9 +186,9 @@ class _TotalProgress:
     clock: Callable[[], float]
 
     def __call__(self, now: Progress) -> None:
-        total_s = self.done_s + sum(one.cost_s for one in self.fitting)
-        total = self.done_runs + sum(one.runs for one in self.fitting)
-        done_s = self.done_s + now.share * sum(one.cost_s for one in self.batch)
+        total_s = self.done_s + sum(confirmation.cost_s for confirmation in self.fitting)
+        total = self.done_runs + sum(confirmation.runs for confirmation in self.fitting)
+        done_s = self.done_s + now.share * sum(confirmation.cost_s for confirmation in self.batch)
         share, spent_s = done_s / total_s if total_s else 1.0, self.clock() - self.begin
         left_s = spent_s * (1 - share) / share if share > 0 else None
         done = self.done_runs + now.done
@@ -184,35 +198,38 @@ class _TotalProgress:
 
 def _within(wanted: Sequence[Confirmation], room_s: float) -> list[Confirmation]:
     """Those that fit into the room, in order."""
-    found = []
-    for one in wanted:
-        if one.cost_s <= room_s:
-            found.append(one)
-            room_s -= one.cost_s
-    return found
+    fitting = []
+    for confirmation in wanted:
+        if confirmation.cost_s <= room_s:
+            fitting.append(confirmation)
+            room_s -= confirmation.cost_s
+    return fitting
 
 
 def _cheapest_first(
-    entry: Entry, claims: Collection[tuple[int, str, Status, Sequence[int]]],
+    entry: Entry,
+    claims: Collection[tuple[int, str, Status, Sequence[int]]],
     missing: Mapping[int, Mapping[int, float]],
-) -> list[Confirmation]:  # fmt: skip
+) -> list[Confirmation]:
     """The confirmations of an entry, each without the runs of earlier ones."""
-    waiting, taken, found = list(claims), set[int](), []
+    waiting, covered, ordered = list(claims), set[int](), []
     while waiting:
 
-        def cost_of(one: tuple[int, str, Status, Sequence[int]]) -> tuple[int, float]:
-            return one[0], sum(sum(missing[cell].values()) for cell in one[3] if cell not in taken)
+        def cost_of(claim: tuple[int, str, Status, Sequence[int]]) -> tuple[int, float]:
+            return claim[0], sum(
+                sum(missing[cell].values()) for cell in claim[3] if cell not in covered
+            )
 
         best = min(waiting, key=cost_of)
         waiting.remove(best)
         _, claim, status, fitting = best
         _, cost_s = cost_of(best)
-        cells = tuple(cell for cell in fitting if cell not in taken and missing[cell])
-        taken.update(cells)
+        cells = tuple(cell for cell in fitting if cell not in covered and missing[cell])
+        covered.update(cells)
         if cells:
             runs = sum(len(missing[cell]) for cell in cells)
-            found.append(Confirmation(entry, claim, status, cells, runs, cost_s))
-    return found
+            ordered.append(Confirmation(entry, claim, status, cells, runs, cost_s))
+    return ordered
 
 
 def _missing_runs(entry: Entry, store: Store, cell: Cell) -> dict[int, float]:

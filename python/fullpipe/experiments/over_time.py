@@ -15,9 +15,11 @@ from fullpipe.plots.model import Floats, Trace
 _WIDTH = 1.4
 #: Rows of `inflight_packets`: label, colour, dash.
 _INFLIGHT = (
-    ("in flight", "#12819b", "solid"), ("congestion window", "#7f7f7f", "dash"),
-    ("long-term bound", "#e69f00", "solid"), ("short-term bound", "#8e44ad", "solid"),
-)  # fmt: skip
+    ("in flight", "#12819b", "solid"),
+    ("congestion window", "#7f7f7f", "dash"),
+    ("long-term bound", "#e69f00", "solid"),
+    ("short-term bound", "#8e44ad", "solid"),
+)
 
 
 def name_of(plot: Plot) -> str:
@@ -49,8 +51,8 @@ def traces(plot: Plot, runs: Sequence[StoredRun], label: str, colour: str) -> li
     whole = np.concatenate([times for times, _ in parts])
     rows = np.concatenate([rows[:least] for _, rows in parts], axis=1)
     if plot.between_s is not None:
-        seen = (whole >= plot.between_s[0]) & (whole <= plot.between_s[1])
-        whole, rows = whole[seen], rows[:, seen]
+        within = (whole >= plot.between_s[0]) & (whole <= plot.between_s[1])
+        whole, rows = whole[within], rows[:, within]
     if plot.of == "inflight_packets":
         return _inflight(whole, rows)
     if plot.of == "estimates_mbps":
@@ -71,21 +73,21 @@ def _line(number: int, count: int, times: Floats, values: Floats, label: str, co
 def _quartiles(parts: Sequence[tuple[Floats, Floats]], label: str, colour: str) -> Trace:
     """The median of the runs at each time, with their quartiles as a band."""
     times = parts[0][0]
-    every = np.array([np.interp(times, own, rows[0]) for own, rows in parts])
+    every = np.array([np.interp(times, run_times, rows[0]) for run_times, rows in parts])
     low, middle, high = np.quantile(every, (0.25, 0.5, 0.75), axis=0)
     return Trace(label or "runs", colour, times, middle, width=_WIDTH, band=(low, high))
 
 
 def _inflight(times: Floats, rows: Floats) -> list[Trace]:
-    found = [
+    lines = [
         Trace(label, colour, times, row, dash, width=_WIDTH)
         for (label, colour, dash), row in zip(_INFLIGHT, rows, strict=False)
         if np.isfinite(row).any()
     ]
     lost = rows[-1] > 0
     if lost.any():
-        found.append(Trace("packets lost", style.ALARM, times[lost], rows[0][lost], mark="x"))
-    return found
+        lines.append(Trace("packets lost", style.ALARM, times[lost], rows[0][lost], mark="x"))
+    return lines
 
 
 def phases(plot: Plot, runs: Sequence[StoredRun], drawn: Sequence[Trace]) -> list[Trace]:
@@ -96,7 +98,7 @@ def phases(plot: Plot, runs: Sequence[StoredRun], drawn: Sequence[Trace]) -> lis
         return []
     low = min(float(trace.x.min()) for trace in drawn if trace.x.size)
     high = max(float(trace.x.max()) for trace in drawn if trace.x.size)
-    found = []
+    lines = []
     for phase in plot.phases:
         begins = np.asarray(run.distributions.get(f"{OVER_TIME}phase {phase}", []), dtype=float)
         begins = begins[(begins >= low) & (begins <= high)]
@@ -104,5 +106,5 @@ def phases(plot: Plot, runs: Sequence[StoredRun], drawn: Sequence[Trace]) -> lis
             x = np.repeat(begins, 3)
             y = np.tile([0.0, max(heights), np.nan], begins.size)
             name = f"{phase.upper()} begins"
-            found.append(Trace(name, style.phase_colour(phase), x, y, "dash", width=0.9))
-    return found
+            lines.append(Trace(name, style.phase_colour(phase), x, y, "dash", width=0.9))
+    return lines

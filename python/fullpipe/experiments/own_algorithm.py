@@ -27,20 +27,21 @@ def with_algorithm(entry: Entry, cc: str) -> Entry:
     things, such as pairs of algorithms."""
     # Paths in an entry are relative to the entry; this one is to the caller's folder.
     is_file = userfiles.is_file_name(cc.partition("[")[0])
-    own = {"label": cc_set(cc).name, "file": str(Path(cc).absolute()) if is_file else cc}
+    algorithm = {"label": cc_set(cc).name, "file": str(Path(cc).absolute()) if is_file else cc}
     axis = _axis_of_algorithms(entry)
     if axis:
-        return _rewritten(entry, axis, own, {f"{{{axis}}}": f"{{{axis}.file}}"}, "")
+        return _rewritten(entry, axis, algorithm, {f"{{{axis}}}": f"{{{axis}.file}}"}, "")
     subject = _subject(entry)
-    return _rewritten(entry, AXIS, own, {subject: f"{{{AXIS}.file}}"}, subject)
+    return _rewritten(entry, AXIS, algorithm, {subject: f"{{{AXIS}.file}}"}, subject)
 
 
 def _axis_of_algorithms(entry: Entry) -> str:
     """The axis whose values are algorithms; empty if there is none."""
     grids = entry.grids()
     for name in [axis.name for axis in grids[0]] if grids else ():
-        values = [value for axes in grids for axis in axes if axis.name == name
-                  for value in axis.values]  # fmt: skip
+        values = [
+            value for axes in grids for axis in axes if axis.name == name for value in axis.values
+        ]
         if values and all(isinstance(value, str) and value in cc_sets() for value in values):
             return name
     return ""
@@ -63,7 +64,7 @@ def _subject(entry: Entry) -> str:
 
 
 def _rewritten(
-    entry: Entry, axis: str, own: dict[str, Any], templates: Mapping[str, str], subject: str
+    entry: Entry, axis: str, algorithm: dict[str, Any], templates: Mapping[str, str], subject: str
 ) -> Entry:
     """The entry with an axis of algorithms as tables: `label` is what metrics and figures call one,
     `file` what flows run."""
@@ -74,7 +75,7 @@ def _rewritten(
         extended = []
         for table in tables:
             paper = table.get(axis, [subject])
-            more = [] if own["label"] in paper else [own]
+            more = [] if algorithm["label"] in paper else [algorithm]
             extended.append({**table, axis: [*map(_table, paper), *more]})
         return extended
 
@@ -86,9 +87,9 @@ def _rewritten(
         return options.model_copy(update=changed)
 
     def of_metric(text: str) -> str:
-        return text.replace(f"'{subject}'", f"'{label}'") if subject else text.replace(
-            f"{{{axis}}}", label
-        )  # fmt: skip
+        if subject:
+            return text.replace(f"'{subject}'", f"'{label}'")
+        return text.replace(f"{{{axis}}}", label)
 
     metrics = {
         name: metric.model_copy(update={"value": of_metric(metric.value), "predict": None})
@@ -98,15 +99,15 @@ def _rewritten(
     return Entry.model_validate(
         fields
         | {
-            "id": f"{entry.id}_with_{own['label']}".replace("-", "_"),
+            "id": f"{entry.id}_with_{algorithm['label']}".replace("-", "_"),
             "axis": grids(entry.grids() or [[]]),
             "default": size(entry.default),
             "full": size(entry.full),
             "scenario": _filled(entry.scenario, templates),
             "metric": metrics,
-            "published": [_of_paper(one, axis, subject) for one in entry.published],
+            "published": [_of_paper(published, axis, subject) for published in entry.published],
             "observed": [] if subject else entry.observed,
-            "plot": [_drawn_by(one, axis) for one in entry.plot],
+            "plot": [_drawn_by(plot, axis) for plot in entry.plot],
             "claim": [],
         }
     )

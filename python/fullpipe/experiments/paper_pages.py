@@ -75,23 +75,27 @@ def paper_pages(judged: Sequence[EntryVerdicts], folder: str, note: str = "") ->
     """File, relative to the folder of evidence -> its text. `folder`: as the pages' commands name
     it; `note`: a line that the results do not tell, such as the build. Comparisons of engines have
     pages of their own."""
-    judged = [one for one in judged if not one.results.entry.compare_engines and one.verdicts]
-    found: dict[str, str] = {}
+    judged = [
+        judgement
+        for judgement in judged
+        if not judgement.results.entry.compare_engines and judgement.verdicts
+    ]
+    pages: dict[str, str] = {}
     for paper in papers(judged):
-        own = [one for one in judged if one.results.entry.paper == paper]
-        found |= _paper(paper, sorted(own, key=_place), folder, note)
-    found["claims.csv"] = _csv(judged)
-    found["claims.md"] = _counts(judged, folder, note)
-    return found
+        of_paper = [judgement for judgement in judged if judgement.results.entry.paper == paper]
+        pages |= _paper(paper, sorted(of_paper, key=_order), folder, note)
+    pages["claims.csv"] = _csv(judged)
+    pages["claims.md"] = _counts(judged, folder, note)
+    return pages
 
 
 def require_right_if(judged: Sequence[EntryVerdicts]) -> None:
     """Raises UserError naming the claims of papers that are contradicted or differ and do not say
     what would have to be true for the paper to be right."""
     lacking = [
-        f"{one.results.entry.source}: {verdict.claim.id}"
-        for one in judged
-        for verdict in one.verdicts
+        f"{judgement.results.entry.source}: {verdict.claim.id}"
+        for judgement in judged
+        for verdict in judgement.verdicts
         if verdict.status in ("contradicted", "differs")
         and kind(verdict) != "target"
         and not verdict.claim.right_if
@@ -103,46 +107,46 @@ def require_right_if(judged: Sequence[EntryVerdicts]) -> None:
         )
 
 
-def _paper(paper: str, own: Sequence[EntryVerdicts], folder: str, note: str) -> dict[str, str]:
+def _paper(paper: str, judged: Sequence[EntryVerdicts], folder: str, note: str) -> dict[str, str]:
     command = _COMMAND.format(which=paper, folder=folder)
     lines = [_PAPER_HEAD.format(title=title(paper), paper=paper, command=command)]
-    lines += [*([escaped(note), ""] if note else []), *counts_table(own), "", reread(own), ""]
-    found: dict[str, str] = {}
-    for one in own:
-        drawn = figures(one.results)
+    lines += [*([escaped(note), ""] if note else []), *counts_table(judged), "", reread(judged), ""]
+    files: dict[str, str] = {}
+    for judgement in judged:
+        drawn = figures(judgement.results)
         for number, figure in enumerate(drawn, 1):
-            found[f"papers/images/{_image(one, number)}"] = figure.svg
-        lines += _entry(one, drawn)
-    found[f"papers/{paper}.md"] = "\n".join(lines).rstrip() + "\n"
-    return found
+            files[f"papers/images/{_image(judgement, number)}"] = figure.svg
+        lines += _entry(judgement, drawn)
+    files[f"papers/{paper}.md"] = "\n".join(lines).rstrip() + "\n"
+    return files
 
 
-def _entry(one: EntryVerdicts, drawn: Sequence[Figure]) -> list[str]:
-    entry = one.results.entry
+def _entry(judgement: EntryVerdicts, drawn: Sequence[Figure]) -> list[str]:
+    entry = judgement.results.entry
     lines = [f"## {escaped(entry.heading)}", "", escaped(entry.shows), ""]
     if entry.differs:
         lines += [f"*Here:* {escaped(entry.differs)}", ""]
     if entry.runnable:
-        lines += [f"`{commands(entry, one.results.size)}`: {_runs(one)}", ""]
+        lines += [f"`{commands(entry, judgement.results.size)}`: {_runs(judgement)}", ""]
     for number, figure in enumerate(drawn, 1):
         heading = escaped(figure.title)
         lines += [
-            f"![{heading}](images/{_image(one, number)})",
+            f"![{heading}](images/{_image(judgement, number)})",
             "",
             f"*{heading}; {figure.note}*",
             "",
         ]
-    return [*lines, agreement(one.verdicts), "", *claims_table(one.verdicts), ""]
+    return [*lines, agreement(judgement.verdicts), "", *claims_table(judgement.verdicts), ""]
 
 
 def agreement(verdicts: Sequence[Verdict]) -> str:
     """One sentence on what agrees with the paper and what does not; our targets do not count."""
-    of_paper = [one for one in verdicts if kind(one) != "target"]
-    judged = [one for one in of_paper if one.status not in WITHOUT_RUNS]
-    holds = sum(one.status == "reproduced" for one in judged)
+    of_paper = [verdict for verdict in verdicts if kind(verdict) != "target"]
+    judged = [verdict for verdict in of_paper if verdict.status not in WITHOUT_RUNS]
+    holds = sum(verdict.status == "reproduced" for verdict in judged)
     words = [f"{holds} of {len(judged)} sentences hold"]
     for status in STATUSES:
-        names = [f"`{one.claim.id}`" for one in of_paper if one.status == status]
+        names = [f"`{verdict.claim.id}`" for verdict in of_paper if verdict.status == status]
         if names and status != "reproduced":
             words.append(f"{status}: {', '.join(names)}")
     return "; ".join(words) + "."
@@ -150,7 +154,7 @@ def agreement(verdicts: Sequence[Verdict]) -> str:
 
 def reread(judged: Sequence[EntryVerdicts]) -> str:
     """How many claims were changed when they were read again against the papers."""
-    claims = [verdict.claim for one in judged for verdict in one.verdicts]
+    claims = [verdict.claim for judgement in judged for verdict in judgement.verdicts]
     changed = sum(bool(claim.reread) for claim in claims)
     return (
         f"{changed} of {len(claims)} claims were changed when they were read again against the "
@@ -158,8 +162,8 @@ def reread(judged: Sequence[EntryVerdicts]) -> str:
     )
 
 
-def _runs(one: EntryVerdicts) -> str:
-    results = one.results
+def _runs(judgement: EntryVerdicts) -> str:
+    results = judgement.results
     low, high = results.repetitions
     if not high:
         return "not run"
@@ -173,12 +177,12 @@ def _runs(one: EntryVerdicts) -> str:
     return f"{text}, engine {results.engine}"
 
 
-def _image(one: EntryVerdicts, number: int) -> str:
-    return f"{one.results.entry.id}-{number}.svg"
+def _image(judgement: EntryVerdicts, number: int) -> str:
+    return f"{judgement.results.entry.id}-{number}.svg"
 
 
-def _place(one: EntryVerdicts) -> tuple[int, int, str]:
-    entry: Entry = one.results.entry
+def _order(judgement: EntryVerdicts) -> tuple[int, int, str]:
+    entry: Entry = judgement.results.entry
     numbered = _NUMBERED.search(entry.figure)
     if numbered is None:
         return (2, 0, entry.id)
@@ -201,10 +205,10 @@ def _counts(judged: Sequence[EntryVerdicts], folder: str, note: str) -> str:
 
 def _csv(judged: Sequence[EntryVerdicts]) -> str:
     text = io.StringIO()
-    found = [{name: _cell(value) for name, value in row.items()} for row in verdict_rows(judged)]
-    rows = csv.DictWriter(text, list(found[0]) if found else [], lineterminator="\n")
-    rows.writeheader()
-    rows.writerows(found)
+    rows = [{name: _cell(value) for name, value in row.items()} for row in verdict_rows(judged)]
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     return text.getvalue()
 
 

@@ -27,7 +27,7 @@ def lacking(
 ) -> dict[str, tuple[Plan, float]]:
     """Key -> plan and warm-up (s) of the cells that lack predictions. `where`: a condition on their
     axes."""
-    found: dict[str, tuple[Plan, float]] = {}
+    plans: dict[str, tuple[Plan, float]] = {}
     if any(metric.predict for metric in entry.metric.values()):
         for cell in entry.cells(size):
             if where and not Condition(where).holds(cell.fields):
@@ -35,41 +35,44 @@ def lacking(
             plan, warmup_s = resolve(cell.scenario), cell.scenario.warmup / 1e9
             key = _key(plan, warmup_s)
             if store.read_fact(_KIND, key) is None:
-                found[key] = (plan, warmup_s)
-    return found
+                plans[key] = (plan, warmup_s)
+    return plans
 
 
 def predict(plan: Plan, warmup_s: float, store: Store) -> None:
     """Stores the predictions of every model for a plan."""
     from fullpipe import models
 
-    found = [
+    predictions = [
         {
-            "model": one.model, "shares": one.shares, "queue_bytes": one.queue_bytes,
-            "loss": one.loss, "jain_index": one.jain_index,
+            "model": prediction.model,
+            "shares": prediction.shares,
+            "queue_bytes": prediction.queue_bytes,
+            "loss": prediction.loss,
+            "jain_index": prediction.jain_index,
         }
-        for one in models.predict(plan, warmup_s)
-    ]  # fmt: skip
-    store.write_fact(_KIND, _key(plan, warmup_s), found)
+        for prediction in models.predict(plan, warmup_s)
+    ]
+    store.write_fact(_KIND, _key(plan, warmup_s), predictions)
 
 
 def predicted_cells(
     entry: Entry, size: Size, points: list[Point], store: Store
 ) -> dict[tuple[str, str, str], dict[int, float]]:
     """(predicted, metric, model) -> point -> value, for every stored prediction."""
-    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    values: dict[tuple[str, str, str], dict[int, float]] = {}
     cells = entry.cells(size)
     for index, point in enumerate(points):
         cell = cells[index % len(cells)]
         plan = resolve(cell.scenario)
-        for one in store.read_fact(_KIND, _key(plan, cell.scenario.warmup / 1e9)) or []:
+        for prediction in store.read_fact(_KIND, _key(plan, cell.scenario.warmup / 1e9)) or []:
             for name, metric in entry.metric.items():
                 where = f"{entry.source}: metric.{name}.predict"
                 wanted = fill(metric.predict, point.fields, where)
-                value = _pick(one, wanted, plan) if wanted else None
+                value = _pick(prediction, wanted, plan) if wanted else None
                 if value is not None:
-                    found.setdefault(("predicted", name, one["model"]), {})[index] = value
-    return found
+                    values.setdefault(("predicted", name, prediction["model"]), {})[index] = value
+    return values
 
 
 def _pick(prediction: dict[str, Any], wanted: str, plan: Plan) -> float | None:
@@ -79,8 +82,8 @@ def _pick(prediction: dict[str, Any], wanted: str, plan: Plan) -> float | None:
         return share
     if kind == "occupancy":
         limit = plan["path"]["qdisc"]["limit_bytes"]
-        known = prediction["queue_bytes"] is not None and limit
-        return prediction["queue_bytes"] / limit if known else None
+        defined = prediction["queue_bytes"] is not None and limit
+        return prediction["queue_bytes"] / limit if defined else None
     value: float | None = prediction["jain_index" if kind == "jain" else kind]
     return value
 

@@ -38,22 +38,22 @@ def points_of(entry: Entry, size: Size, engines: list[str]) -> list[Point]:
 
 def published_values(entry: Entry, points: list[Point]) -> dict[str, dict[int, float]]:
     """Metric -> point -> the value that the paper prints."""
-    found: dict[str, dict[int, float]] = {}
+    values: dict[str, dict[int, float]] = {}
     for published in entry.published:
         along = axis_values(entry, published.along) if published.along else [None]
         for expected, value in zip(along, published.values, strict=True):
+            at = dict(published.at)
+            if published.along is not None:
+                at[published.along] = expected
             for index, point in enumerate(points):
-                at = published.at if published.along is None else {
-                    **published.at, published.along: expected
-                }  # fmt: skip
                 if all(point.axes.get(name) == want for name, want in at.items()):
-                    found.setdefault(published.metric, {})[index] = value
-    return found
+                    values.setdefault(published.metric, {})[index] = value
+    return values
 
 
 def axis_values(entry: Entry, axis: str) -> list[Any]:
     """All labels of an axis, in the order of the grids."""
-    found: list[Any] = []
+    distinct: list[Any] = []
     labels = (
         label_of(value)
         for axes in [*entry.grids(entry.full), *entry.grids()]
@@ -62,9 +62,9 @@ def axis_values(entry: Entry, axis: str) -> list[Any]:
         for value in each.values
     )
     for label in labels:
-        if label not in found:
-            found.append(label)
-    return found
+        if label not in distinct:
+            distinct.append(label)
+    return distinct
 
 
 def observed_values(
@@ -75,14 +75,14 @@ def observed_values(
 
     Raises UserError naming file, line and column of a bad value, or if two rows match one
     point."""
-    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    by_key: dict[tuple[str, str, str], dict[int, float]] = {}
     for file in (files or SHIPPED) if entry.observed else files:
         rows = _rows(file)
         for observed in entry.observed:
             values = _values(entry, observed, points, file, rows)
             if values:
-                found.setdefault(("observed", observed.metric, ""), {}).update(values)
-    return found
+                by_key.setdefault(("observed", observed.metric, ""), {}).update(values)
+    return by_key
 
 
 def _values(
@@ -94,16 +94,16 @@ def _values(
 ) -> dict[int, float]:
     if not rows or not {observed.column, *observed.match} <= set(rows[0][1]):
         return {}  # a file for another entry
-    found: dict[int, float] = {}
+    values: dict[int, float] = {}
     for index, point in enumerate(points):
         wanted = fill(observed.match, point.fields, f"{entry.source}: observed.match")
-        mine = [(line, row) for line, row in rows if _matches(row, wanted)]
-        if len(mine) > 1:
-            lines = ", ".join(str(line) for line, _ in mine[:3])
+        matching = [(line, row) for line, row in rows if _matches(row, wanted)]
+        if len(matching) > 1:
+            lines = ", ".join(str(line) for line, _ in matching[:3])
             raise UserError(f"{file}: lines {lines} all match {entry.id}, {point.label}")
-        for line, row in mine:
-            found[index] = _number(file, line, observed.column, row)
-    return found
+        for line, row in matching:
+            values[index] = _number(file, line, observed.column, row)
+    return values
 
 
 def _rows(file: Path) -> list[tuple[int, dict[str, str]]]:

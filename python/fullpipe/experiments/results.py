@@ -119,20 +119,26 @@ class Results:
 
     def only(self, points: Sequence[int]) -> Results:
         """The results of some of the points."""
-        place = {point: index for index, point in enumerate(points)}
+        index_of = {point: index for index, point in enumerate(points)}
         beside = {
-            key: {place[point]: value for point, value in values.items() if point in place}
+            key: {index_of[point]: value for point, value in values.items() if point in index_of}
             for key, values in self.beside.items()
         }
         return Results(
-            self.entry, self.engine, self.size, [self.points[p] for p in points],
-            [self.runs[p] for p in points], [self.expressions[p] for p in points], beside,
-        )  # fmt: skip
+            self.entry,
+            self.engine,
+            self.size,
+            points=[self.points[p] for p in points],
+            runs=[self.runs[p] for p in points],
+            expressions=[self.expressions[p] for p in points],
+            beside=beside,
+        )
 
     def with_runs(self, other: Results, points: Collection[int]) -> Results:
         """These results with the runs of another engine in some of the points."""
         runs = [
-            other.runs[point] if point in points else own for point, own in enumerate(self.runs)
+            other.runs[point] if point in points else current
+            for point, current in enumerate(self.runs)
         ]
         return replace(self, runs=runs)
 
@@ -169,7 +175,9 @@ def collect(
     points = points_of(entry, size, engines)
     cells = entry.cells(size)
     runs = [
-        _stored(entry, store, one, size, cell, repetitions) for one in engines for cell in cells
+        _stored(entry, store, engine_name, size, cell, repetitions)
+        for engine_name in engines
+        for cell in cells
     ]
     expressions = [expressions_of(entry, cell) for _ in engines for cell in cells]
     beside: Beside = {
@@ -187,24 +195,27 @@ def on_kernel(results: Results, store: Store, repetitions: int | None) -> Result
     """The runs of the same cells in the virtual machine. Runs with health problems are left out:
     the processor limited them, not the kernel."""
     entry, size = results.entry, results.size
-    found = (
+    stored = (
         _stored(entry, store, "vm", size, cell, repetitions, least=0) for cell in entry.cells(size)
     )
-    runs = [[run for run in cell if not run.problems] for cell in found]
-    return Results(
-        entry, "vm", size, results.points, runs, results.expressions, results.beside
-    )  # fmt: skip
+    runs = [[run for run in cell if not run.problems] for cell in stored]
+    return Results(entry, "vm", size, results.points, runs, results.expressions, results.beside)
 
 
 def _stored(
-    entry: Entry, store: Store, engine: str, size: Size, cell: Cell, repetitions: int | None,
+    entry: Entry,
+    store: Store,
+    engine: str,
+    size: Size,
+    cell: Cell,
+    repetitions: int | None,
     least: int | None = None,
-) -> list[StoredRun]:  # fmt: skip
+) -> list[StoredRun]:
     """The stored runs of a cell, and those beyond its repetitions up to the first that is
     missing."""
     asked = repetitions or entry.repetitions_of(size, engine)
     most = asked if repetitions or entry.compare_engines else max(asked, entry.most_repetitions)
-    found = []
+    runs = []
     for index in range(most):
         try:
             job = job_of(entry, store, engine, cell, index)
@@ -212,7 +223,7 @@ def _stored(
             return []
         run = store.read(job.key, job.expressions)
         if run is not None:
-            found.append(run)
+            runs.append(run)
         elif index >= (asked if least is None else least):
             break
-    return found
+    return runs

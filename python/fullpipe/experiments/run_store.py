@@ -70,7 +70,7 @@ class Store:
         missing are measured from its recording, if that was kept.
 
         Raises UserError if a file of the store is damaged."""
-        index = self._known()
+        index = self._loaded_index()
         run = index.runs.get(key)
         values = index.values.get(key, {})
         lacking = [text for text in expressions.values() if text not in values]
@@ -90,8 +90,8 @@ class Store:
         for run in runs:
             rows.add(*recorded(run.key, run.recording))
         extra = _extra({run.key: (run.recording, [*run.expressions.values()]) for run in runs})
-        kept = {run.key: run.recording.path for run in runs if run.keep}
-        self._tables.write({**rows.take(), **extra}, kept)
+        recordings = {run.key: run.recording.path for run in runs if run.keep}
+        self._tables.write({**rows.take(), **extra}, recordings)
 
     def write_cells(
         self, name: str, cells: Sequence[Cell], scenarios: Sequence[Mapping[str, Any]], add: bool
@@ -103,8 +103,8 @@ class Store:
         tables, rows = self._tables, asked(cells)
         before = tables.sweeps().get(name) if add else None
         if before is not None:
-            known = pa.array(rows.column("key").to_pylist(), pa.string())
-            others = before.filter(pc.invert(pc.is_in(before.column("key"), known)))
+            new_keys = pa.array(rows.column("key").to_pylist(), pa.string())
+            others = before.filter(pc.invert(pc.is_in(before.column("key"), new_keys)))
             rows = pa.concat_tables([rows, others], promote_options="permissive")
         tables.write_sweep(name, rows, None)
         numbers = (cell.index for cell in cells)
@@ -133,12 +133,12 @@ class Store:
         if it is damaged."""
         file = self.folder / kind / f"{key}.json"
         try:
-            found = checksums.unsealed(file, file.read_text(encoding="utf-8"))
+            document = checksums.unsealed(file, file.read_text(encoding="utf-8"))
         except OSError:
             return None
         except ValueError as error:
             raise damaged(file, str(error)) from None
-        return found.get("fact", found)
+        return document.get("fact", document)
 
     def write_fact(self, kind: str, key: str, document: Any) -> None:
         """Stores a document."""
@@ -148,7 +148,7 @@ class Store:
     def _tables(self) -> Tables:
         return Tables(self.folder, create=True)
 
-    def _known(self) -> _Index:
+    def _loaded_index(self) -> _Index:
         if self._index is None:
             exists = (self.folder / "store.json").exists()
             self._index = _Index(Tables(self.folder) if exists else None)
@@ -157,12 +157,12 @@ class Store:
     def _measure_again(self, key: str, expressions: Sequence[str]) -> bool:
         """Measures these expressions from the kept recording; False if there is none."""
         tables = self._tables
-        place = tables.recording(key)
-        if not place.is_dir():
+        path = tables.recording(key)
+        if not path.is_dir():
             return False
-        extra = _extra({key: (Recording.open(place), expressions)})
+        extra = _extra({key: (Recording.open(path), expressions)})
         tables.write(extra)
-        self._known().add(extra)
+        self._loaded_index().add(extra)
         return True
 
 
@@ -209,8 +209,8 @@ def _extra(runs: Mapping[str, tuple[Recording, Sequence[str]]]) -> dict[str, pa.
     values: list[tuple[Any, ...]] = []
     spread: list[tuple[Any, ...]] = []
     for key, (recording, expressions) in runs.items():
-        found = measure.measure({text: text for text in expressions}, recording)
-        values += [(key, text, version, value) for text, value in found.items()]
+        measured = measure.measure({text: text for text in expressions}, recording)
+        values += [(key, text, version, value) for text, value in measured.items()]
         named = measure.distributions(recording)
         spread += [(key, name, version, numbers) for name, numbers in named.items()]
     return {
@@ -237,14 +237,15 @@ def code_version(engine_name: str) -> str:
     `code_version()` if it has one."""
     files = [Path(_native.__file__)] if engine_name == "sim" else sorted(objects_folder().glob("*"))
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file.is_file()]
-    own = getattr(engine(engine_name), "code_version", None)
-    return hashlib.sha256(" ".join([*digests, own() if own else ""]).encode()).hexdigest()
+    engine_version = getattr(engine(engine_name), "code_version", None)
+    digests.append(engine_version() if engine_version else "")
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()
 
 
 @functools.cache
 def metrics_version() -> str:
     """A hash of the sources that turn a recording into numbers."""
     folder = Path(metrics.__file__).parent
-    own = [measure.__file__, metric_functions.__file__, series.__file__]
-    files = [*sorted(folder.glob("*.py")), *map(Path, own)]
+    modules = [measure.__file__, metric_functions.__file__, series.__file__]
+    files = [*sorted(folder.glob("*.py")), *map(Path, modules)]
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()

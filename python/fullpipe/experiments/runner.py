@@ -193,12 +193,12 @@ def expressions_of(entry: Entry, cell: Cell) -> dict[str, str]:
     }
 
 
-def _joined(known: Job | None, job: Job) -> Job:
+def _joined(earlier: Job | None, job: Job) -> Job:
     """One run for two entries that need different metrics of it."""
-    if known is None:
+    if earlier is None:
         return job
-    both = {text: text for text in (*known.expressions.values(), *job.expressions.values())}
-    return Job(known.entry_id, known.document, job.engine, job.key, both, job.cost_s)
+    both = {text: text for text in (*earlier.expressions.values(), *job.expressions.values())}
+    return Job(earlier.entry_id, earlier.document, job.engine, job.key, both, job.cost_s)
 
 
 def unable(engine_name: str, cell: Cell) -> str:
@@ -234,7 +234,7 @@ def _run_all(
     work.mkdir()
     try:
         result = run_all(
-            [Item(one, one.cost_s) for one in wanted],
+            [Item(job, job.cost_s) for job in wanted],
             _Work(store.folder, work, keep),
             Pool(min(len(wanted), jobs or cores()), preload="fullpipe.experiments.runner"),
             on_progress or (lambda _progress: None),
@@ -245,8 +245,8 @@ def _run_all(
         shutil.rmtree(work, ignore_errors=True)
     outcome.ran += result.done if isinstance(wanted[0], Job) else 0
     outcome.interrupted = result.interrupted
-    for one, reason in result.failures:
-        outcome.failures.setdefault((one.entry_id, one.engine), reason)
+    for job, reason in result.failures:
+        outcome.failures.setdefault((job.entry_id, job.engine), reason)
 
 
 @dataclass(frozen=True)
@@ -262,12 +262,12 @@ class _Work:
         failures = []
         done: list[Measured] = []
         try:
-            for index, one in enumerate(group):
+            for index, job in enumerate(group):
                 try:
-                    if isinstance(one, PredictionJob):
-                        predict(one.plan, one.warmup_s, store)
+                    if isinstance(job, PredictionJob):
+                        predict(job.plan, job.warmup_s, store)
                     else:
-                        done.append(_run_one(one, self.work, self.keep))
+                        done.append(_run_one(job, self.work, self.keep))
                 except (RunError, UserError) as error:
                     failures.append(Failure(index, str(error)))
             if done:
@@ -280,16 +280,16 @@ class _Work:
 
 def _run_one(job: Job, work: Path, keep: bool) -> Measured:
     scenario = make_scenario(job.document, job.entry_id)
-    place = work / job.key
+    path = work / job.key
     try:
         toml = tomli_w.dumps(job.document)
         options = _options(job.engine)
-        outcome = run_scenario(scenario, toml, [place], job.engine, options, jobs=1)
+        outcome = run_scenario(scenario, toml, [path], job.engine, options, jobs=1)
         if outcome.failures:
             raise RunError("; ".join(outcome.failures))
     except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
         raise
     # A kernel's run takes minutes, its recording a megabyte: a new metric needs no new run.
-    kept = keep or job.engine != "sim"
-    return Measured(job.key, outcome.recordings[0], job.expressions, kept)
+    keep_recording = keep or job.engine != "sim"
+    return Measured(job.key, outcome.recordings[0], job.expressions, keep_recording)

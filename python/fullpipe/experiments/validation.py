@@ -46,11 +46,11 @@ def _check_names(entry: Entry) -> None:
             _member(f"{where}.at.{name}", value, axis_values(entry, name))
         if published.along:
             _member(f"{where}.along", published.along, axes)
-            known = axis_values(entry, published.along)
-            if len(known) != len(published.values):
+            labels = axis_values(entry, published.along)
+            if len(labels) != len(published.values):
                 raise UserError(
                     f"{where}.values: {len(published.values)} values along {published.along}, "
-                    f"which has {len(known)}: {', '.join(map(str, known))}"
+                    f"which has {len(labels)}: {', '.join(map(str, labels))}"
                 )
     for index, plot in enumerate(entry.plot):
         where = f"{entry.source}: plot.{index}"
@@ -69,9 +69,9 @@ def _check_names(entry: Entry) -> None:
                 fill(text, cell.fields, f"{entry.source}: metric.{name}.{key}")
 
 
-def _member(where: str, name: Any, known: Any) -> None:
-    if name not in known:
-        raise UserError(f"{where}: {name!r} is not one of {', '.join(map(str, known)) or 'none'}")
+def _member(where: str, name: Any, allowed: Any) -> None:
+    if name not in allowed:
+        raise UserError(f"{where}: {name!r} is not one of {', '.join(map(str, allowed)) or 'none'}")
 
 
 def _made_up(entry: Entry, size: Size) -> Table:
@@ -90,8 +90,8 @@ def _made_up(entry: Entry, size: Size) -> Table:
 class _Predictions(dict[tuple[str, str, str], dict[int, float]]):
     """Made-up predictions of every model, for the metrics that have `predict`."""
 
-    def __init__(self, known: Any, entry: Entry, count: int) -> None:
-        super().__init__(known)
+    def __init__(self, values: Any, entry: Entry, count: int) -> None:
+        super().__init__(values)
         self.entry, self.count = entry, count
 
     def get(self, key: Any, default: Any = None) -> Any:

@@ -89,7 +89,7 @@ def single(value: Value, text: str) -> Array:
 def shown(node: ast.expr) -> ast.expr | None:
     """The number to print for a check: the left side of a comparison, the worst cell of `all`."""
     if isinstance(node, ast.BoolOp):
-        return next((found for value in node.values if (found := shown(value)) is not None), None)
+        return next((number for value in node.values if (number := shown(value)) is not None), None)
     if isinstance(node, ast.UnaryOp):
         return shown(node.operand)
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -106,7 +106,7 @@ def shown(node: ast.expr) -> ast.expr | None:
 
 def thresholds(check: ast.expr, node: ast.expr | None, table: Table) -> tuple[float, ...]:
     """What a check compares the shown number with, where that is one number or two."""
-    found: list[float] = []
+    numbers: list[float] = []
     wanted = {source(node)} if node is not None else set()
     if isinstance(node, ast.Call) and source(node.func) in _WORST and node.args:
         wanted.add(source(node.args[0]))
@@ -114,15 +114,15 @@ def thresholds(check: ast.expr, node: ast.expr | None, table: Table) -> tuple[fl
         if not isinstance(compared, ast.Compare):
             continue
         operands = [compared.left, *compared.comparators]
-        for one, other in [*itertools.pairwise(operands), *itertools.pairwise(operands[::-1])]:
-            if source(one) in wanted:
+        for operand, bound in [*itertools.pairwise(operands), *itertools.pairwise(operands[::-1])]:
+            if source(operand) in wanted:
                 try:
-                    value = evaluate(other, table)
+                    value = evaluate(bound, table)
                 except (UntestableError, ExpressionError):
                     continue
                 if value.cells is None and np.isfinite(value.data).all():
-                    found.append(float(value.data[0, 0]))
-    return tuple(dict.fromkeys(found))
+                    numbers.append(float(value.data[0, 0]))
+    return tuple(dict.fromkeys(numbers))
 
 
 class Cells(Evaluator[Value]):
@@ -146,7 +146,7 @@ class Cells(Evaluator[Value]):
 
     def boolean(self, is_and: bool, parts: Iterator[Value], node: ast.expr) -> Value:
         combine = np.logical_and if is_and else np.logical_or
-        return functools.reduce(lambda one, two: self._pair(combine, one, two, node), parts)
+        return functools.reduce(lambda left, right: self._pair(combine, left, right, node), parts)
 
     def inverse(self, value: Value, node: ast.expr) -> Value:
         return Value(~value.data.astype(bool), value.cells)
@@ -171,8 +171,8 @@ class Cells(Evaluator[Value]):
             values = [point.fields[name] for point in self.table.points]
             if all(isinstance(value, int | float) for value in values):
                 return Value(np.array([values], dtype=float), self.everything)
-        known = ", ".join([*self.table.metrics, *self.table.numbers, *sorted(self.axes)])
-        raise ExpressionError(f"{name!r} is no metric, number or axis of numbers; known: {known}")
+        names = ", ".join([*self.table.metrics, *self.table.numbers, *sorted(self.axes)])
+        raise ExpressionError(f"{name!r} is no metric, number or axis of numbers; known: {names}")
 
     def member(self, left: Value, items: ast.expr, is_in: bool, node: ast.expr) -> Value:
         raise ExpressionError(f"{source(node)!r}: `in` is for conditions in brackets")
@@ -185,34 +185,34 @@ class Cells(Evaluator[Value]):
         keep = [
             position
             for position, cell in enumerate(base.cells)
-            if all(holds(one, self.table.points[cell].fields) for one in conditions)
+            if all(holds(condition, self.table.points[cell].fields) for condition in conditions)
         ]
         if not keep:
             raise UntestableError(f"no cell of this size fits {source(node)}")
         return Value(base.data[:, keep], tuple(base.cells[position] for position in keep))
 
     def _pair(self, operator: Operator, left: Value, right: Value, node: ast.expr) -> Value:
-        one, two = self._aligned(left, right, source(node))
-        data = operator(one.data, two.data)
-        return Value(np.asarray(data), one.cells if one.cells is not None else two.cells)
+        left, right = self._aligned(left, right, source(node))
+        data = operator(left.data, right.data)
+        return Value(np.asarray(data), left.cells if left.cells is not None else right.cells)
 
-    def _aligned(self, one: Value, two: Value, text: str) -> tuple[Value, Value]:
+    def _aligned(self, left: Value, right: Value, text: str) -> tuple[Value, Value]:
         """Both with the same cells: the smaller set if it is part of the other, else paired by the
         axes that vary within either."""
-        if one.cells is None or two.cells is None or one.cells == two.cells:
-            return one, two
-        if set(one.cells) <= set(two.cells):
-            return one, _at(two, one.cells)
-        if set(two.cells) <= set(one.cells):
-            return _at(one, two.cells), two
-        names = [name for name in self.table.points[0].axes if self._varies(name, one, two)]
-        keys_one, keys_two = self._keys(names, one), self._keys(names, two)
-        if sorted(keys_one) != sorted(keys_two) or len(set(keys_one)) < len(keys_one):
+        if left.cells is None or right.cells is None or left.cells == right.cells:
+            return left, right
+        if set(left.cells) <= set(right.cells):
+            return left, _at(right, left.cells)
+        if set(right.cells) <= set(left.cells):
+            return _at(left, right.cells), right
+        names = [name for name in self.table.points[0].axes if self._varies(name, left, right)]
+        keys_left, keys_right = self._keys(names, left), self._keys(names, right)
+        if sorted(keys_left) != sorted(keys_right) or len(set(keys_left)) < len(keys_left):
             raise ExpressionError(
-                f"{text}: their cells do not pair ({len(keys_one)} and {len(keys_two)})"
+                f"{text}: their cells do not pair ({len(keys_left)} and {len(keys_right)})"
             )
-        order = [keys_two.index(key) for key in keys_one]
-        return one, Value(two.data[:, order], one.cells)
+        order = [keys_right.index(key) for key in keys_left]
+        return left, Value(right.data[:, order], left.cells)
 
     def _varies(self, name: str, *values: Value) -> bool:
         return any(
@@ -246,8 +246,8 @@ class Cells(Evaluator[Value]):
             left, right = (self.operand(argument) for argument in node.args)
             difference = self._pair(np.subtract, left, right, node)
             return Value(_ERRORS[name](difference.data).mean(axis=1, keepdims=True))
-        known = [*_BESIDE, "monotone", *_AGGREGATES, *_EACH, *_ERRORS]
-        raise ExpressionError(f"{name!r} is no function; known are {', '.join(sorted(known))}")
+        names = [*_BESIDE, "monotone", *_AGGREGATES, *_EACH, *_ERRORS]
+        raise ExpressionError(f"{name!r} is no function; known are {', '.join(sorted(names))}")
 
     def _arity(self, node: ast.Call, count: int) -> None:
         if len(node.args) != count:
@@ -260,11 +260,11 @@ class Cells(Evaluator[Value]):
         if metric not in self.table.metrics:
             raise ExpressionError(f"{source(node)!r}: {metric!r} is no metric")
         model = str(literal(node.args[1])) if takes == 2 else ""
-        found = self.table.beside.get((kind, metric, model), {})
-        if not found:
+        values = self.table.beside.get((kind, metric, model), {})
+        if not values:
             raise UntestableError(_BESIDE[kind])
-        cells = tuple(sorted(found))
-        return Value(np.array([[found[cell] for cell in cells]]), cells)
+        cells = tuple(sorted(values))
+        return Value(np.array([[values[cell] for cell in cells]]), cells)
 
     def monotone(self, node: ast.Call) -> tuple[Array, list[tuple[int, ...]]]:
         """monotone(metric, "axis", "up" or "down"[, slack]): whether no step along the axis, all
@@ -289,8 +289,8 @@ class Cells(Evaluator[Value]):
             (np.diff(inner.data[:, positions], axis=1) * sign >= -slack).all(axis=1)
             for positions in groups.values()
         ]
-        places = [tuple(cells[position] for position in group) for group in groups.values()]
-        return np.array(held, dtype=bool).T.reshape(inner.data.shape[0], len(held)), places
+        group_cells = [tuple(cells[position] for position in group) for group in groups.values()]
+        return np.array(held, dtype=bool).T.reshape(inner.data.shape[0], len(held)), group_cells
 
 
 def _at(value: Value, cells: tuple[int, ...]) -> Value:
@@ -304,9 +304,16 @@ _BESIDE = {
     "predicted": "no prediction of that model for these cells",
 }
 _AGGREGATES: dict[str, Callable[..., Array]] = {
-    "all": np.all, "any": np.any, "count": np.sum, "fraction": np.mean, "mean": np.mean,
-    "median": np.median, "min": np.min, "max": np.max, "sum": np.sum,
-}  # fmt: skip
+    "all": np.all,
+    "any": np.any,
+    "count": np.sum,
+    "fraction": np.mean,
+    "mean": np.mean,
+    "median": np.median,
+    "min": np.min,
+    "max": np.max,
+    "sum": np.sum,
+}
 _EACH: dict[str, Callable[..., Array]] = {"abs": np.abs, "sqrt": np.sqrt, "log2": np.log2}
 #: Aggregates that pick the worst cell of what a check compares in each.
 _WORST = ("min", "max")

@@ -20,13 +20,13 @@ _FAR = 50.0
 def text_chart(verdict: Verdict) -> str:
     """Such as `..[==o==]...┃..x`: o measured, [ ] its interval, ┃ threshold, x the paper's value;
     empty if there is nothing to compare the measured value with."""
-    place = _places(verdict)
-    if place is None:
+    scale = _scale(verdict)
+    if scale is None:
         return ""
     line = ["·"] * _WIDTH
 
     def column(value: float) -> int:
-        return round(place(value) * (_WIDTH - 1))
+        return round(scale(value) * (_WIDTH - 1))
 
     if verdict.low is not None and verdict.high is not None:
         low, high = column(verdict.low), column(verdict.high)
@@ -45,13 +45,13 @@ def text_chart(verdict: Verdict) -> str:
 
 def svg_chart(verdict: Verdict) -> str:
     """The same as an SVG element."""
-    place = _places(verdict)
-    if place is None:
+    scale = _scale(verdict)
+    if scale is None:
         return ""
     middle = _SVG_HEIGHT / 2
 
     def x(value: float) -> str:
-        return f"{_EDGE + place(value) * (_SVG_WIDTH - 2 * _EDGE):.1f}"
+        return f"{_EDGE + scale(value) * (_SVG_WIDTH - 2 * _EDGE):.1f}"
 
     def upright(value: float, kind: str) -> str:
         return (
@@ -87,17 +87,17 @@ def _described(verdict: Verdict) -> str:
     return "; ".join(words)
 
 
-def _places(verdict: Verdict) -> Callable[[float], float] | None:
-    """Value -> its place from 0 to 1; None if there is nothing to compare, or if one mark lies so
-    far off that the others would coincide."""
+def _scale(verdict: Verdict) -> Callable[[float], float] | None:
+    """Value -> its position from 0 to 1; None if there is nothing to compare, or if one mark lies
+    so far off that the others would coincide."""
     beside = [*verdict.thresholds, *([] if verdict.paper is None else [verdict.paper])]
-    own = [value for value in (verdict.value, verdict.low, verdict.high) if value is not None]
-    if not beside or not own:
+    measured = [value for value in (verdict.value, verdict.low, verdict.high) if value is not None]
+    if not beside or not measured:
         return None
-    low, high = min(*beside, *own), max(*beside, *own)
+    low, high = min(*beside, *measured), max(*beside, *measured)
     if low == high:
         return lambda _: 0.5
-    near = sorted(abs(value - own[0]) for value in beside)
+    near = sorted(abs(value - measured[0]) for value in beside)
     if len(near) > 1 and near[-1] > _FAR * max(near[0], 1e-12) and near[0] > 0:
         return None
     low, span = low - 0.05 * (high - low), 1.1 * (high - low)

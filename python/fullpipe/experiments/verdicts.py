@@ -56,9 +56,15 @@ Status = Literal[
     "not testable here",
 ]
 STATUSES: tuple[Status, ...] = (
-    "reproduced", "partly", "contradicted", "differs", "unexplained", "uncertain", "not run",
+    "reproduced",
+    "partly",
+    "contradicted",
+    "differs",
+    "unexplained",
+    "uncertain",
+    "not run",
     "not testable here",
-)  # fmt: skip
+)
 #: Verdicts that rest on no run.
 WITHOUT_RUNS: tuple[Status, ...] = ("not run", "not testable here")
 Grade = Literal["paper", "kernel", "simulator", "beyond", ""]
@@ -142,18 +148,18 @@ class Verdict:
         """In how many cells the claim holds and in which it does not; empty for one cell."""
         if len(self.conditions) < 2 or self.status in ("reproduced", *WITHOUT_RUNS):
             return ""
-        kind = "conditions" if any(one.whole for one in self.conditions) else "cells"
-        holds = sum(one.held is True for one in self.conditions)
+        kind = "conditions" if any(condition.whole for condition in self.conditions) else "cells"
+        holds = sum(condition.held is True for condition in self.conditions)
         words = [f"holds in {holds} of {len(self.conditions)} {kind}"]
         for held, grades, title in (
             (False, ("paper", "kernel", "simulator"), "not in"),
             (False, ("beyond",), "differs in"),
             (None, tuple(GRADES), "open in"),
-        ):  # fmt: skip
-            found = [c.label for c in self.conditions if c.held is held and c.grade in grades]
-            if found:
-                more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-                words.append(f"{title} {'; '.join(found[:_NAMED])}{more}")
+        ):
+            labels = [c.label for c in self.conditions if c.held is held and c.grade in grades]
+            if labels:
+                more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
+                words.append(f"{title} {'; '.join(labels[:_NAMED])}{more}")
         return ". ".join(word[:1].upper() + word[1:] for word in words) + "."
 
     @property
@@ -162,9 +168,12 @@ class Verdict:
         all points if only the conjunction is open."""
         if self.status != "uncertain":
             return frozenset()
-        some = any(one.held is None for one in self.conditions)
+        some = any(condition.held is None for condition in self.conditions)
         return frozenset(
-            cell for one in self.conditions for cell in one.cells if one.held is None or not some
+            cell
+            for condition in self.conditions
+            for cell in condition.cells
+            if condition.held is None or not some
         )
 
     @property
@@ -172,15 +181,18 @@ class Verdict:
         """Points in which the claim fails, on the evidence of the simulator alone."""
         return frozenset(
             cell
-            for one in self.conditions
-            if one.held is False and one.grade in ("simulator", "beyond")
-            for cell in one.cells
+            for condition in self.conditions
+            if condition.held is False and condition.grade in ("simulator", "beyond")
+            for cell in condition.cells
         )
 
 
 _OF_TARGETS = {
-    "reproduced": "met", "partly": "partly met", "contradicted": "missed", "differs": "missed",
-}  # fmt: skip
+    "reproduced": "met",
+    "partly": "partly met",
+    "contradicted": "missed",
+    "differs": "missed",
+}
 #: At most so many cells are listed by name.
 _NAMED = 6
 
@@ -199,7 +211,7 @@ class _KernelRuns:
     simulator has, or as an interval needs; `alone`: the results of these; `mixed`: the simulator's
     with the machine's runs in these."""
 
-    found: Results
+    results: Results
     enough: tuple[int, ...]
     alone: Results
     mixed: Results
@@ -221,8 +233,8 @@ def judge(
     results = collect(entry, store, size, engine, repetitions, observed)
     kernel = None
     if results.engine == "sim" and entry.runnable and with_kernel:
-        found = on_kernel(results, store, repetitions)
-        kernel = _kernel_runs(results, found) if any(found.runs) else None
+        on_vm = on_kernel(results, store, repetitions)
+        kernel = _kernel_runs(results, on_vm) if any(on_vm.runs) else None
     return EntryVerdicts(results, [_verdict(claim, results, kernel) for claim in entry.claim])
 
 
@@ -253,11 +265,22 @@ def _judged(claim: Claim, check: ast.expr, results: Results) -> Verdict:
     printed = claim.published or ("" if paper is None else f"{paper:.4g}")
     status = _of_claim(claim, conditions, support)
     return Verdict(
-        claim, results.engine if used else "", status, "", source(node) if node else "", value, low,
-        high, runs, support, printed, _number(claim) if paper is None else paper,
-        _grade(conditions, status), conditions, thresholds(check, node, results.table),
+        claim,
+        results.engine if used else "",
+        status,
+        shown=source(node) if node else "",
+        value=value,
+        low=low,
+        high=high,
+        runs=runs,
+        support=support,
+        published=printed,
+        paper=_number(claim) if paper is None else paper,
+        grade=_grade(conditions, status),
+        conditions=conditions,
+        thresholds=thresholds(check, node, results.table),
         settling=_settling([check] if node is None else [check, node], results),
-    )  # fmt: skip
+    )
 
 
 def _settling(expressions: Sequence[ast.expr], results: Results) -> str:
@@ -267,17 +290,18 @@ def _settling(expressions: Sequence[ast.expr], results: Results) -> str:
         node
         for expression in expressions
         for node in metric_uses(expression, results.table)
-        if means.intersection(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+        if means.intersection(name.id for name in ast.walk(node) if isinstance(name, ast.Name))
     ]
     points = sorted({point for leaf in leaves for point in touched(leaf, results.table)})
     axes = varying(results.points, points)
-    return of_cells([
+    cells = [
         (
             ", ".join(f"{name} {results.points[point].axes[name]}" for name in axes),
             [run.unsettled for run in results.runs[point]],
         )
         for point in points
-    ]).text()  # fmt: skip
+    ]
+    return of_cells(cells).text()
 
 
 def _means_over_time(results: Results) -> frozenset[str]:
@@ -297,9 +321,11 @@ def _conditions(
     drawn: list[Array] = []
     support = None
     if results.repetitions_of(used)[0] >= LEAST_RUNS:
-        drawn = [_drawn(one, results) for one in conditions_of(check, results.resampled)]
+        drawn = [
+            _drawn(condition, results) for condition in conditions_of(check, results.resampled)
+        ]
         support = float(np.all(np.broadcast_arrays(*drawn), axis=0).mean())
-    found = []
+    verdicts = []
     for index, condition in enumerate(conditions):
         held: bool | None = bool(condition.holds[0])
         if drawn:
@@ -307,8 +333,8 @@ def _conditions(
             held = True if share >= SURE else False if share <= 1 - SURE else None
         cells, whole = condition.cells, condition.whole is not None
         grade = _rests_on(claim, results, cells)
-        found.append(ConditionVerdict(condition.label, held, cells, grade, whole))
-    return tuple(found), support
+        verdicts.append(ConditionVerdict(condition.label, held, cells, grade, whole))
+    return tuple(verdicts), support
 
 
 def _drawn(condition: Condition, results: Results) -> Array:
@@ -333,14 +359,14 @@ def _of_claim(
     claim: Claim, conditions: Sequence[ConditionVerdict], support: float | None
 ) -> Status:
     """The outcome of a claim. What fails is unexplained where the entry says so and why."""
-    counted = [one.held for one in conditions]
-    firm = sum(one.held is False and one.grade != "beyond" for one in conditions)
+    counted = [condition.held for condition in conditions]
+    firm = sum(condition.held is False and condition.grade != "beyond" for condition in conditions)
     conjunction = support is None or support >= SURE
-    found = outcome(
+    status = outcome(
         counted.count(True), counted.count(False), counted.count(None), firm, conjunction
     )
-    failed = found in ("contradicted", "differs")
-    return "unexplained" if failed and claim.unexplained is not None else found
+    failed = status in ("contradicted", "differs")
+    return "unexplained" if failed and claim.unexplained is not None else status
 
 
 def outcome(holds: int, fails: int, open_: int, firm: int, conjunction: bool = True) -> Status:
@@ -361,22 +387,24 @@ def _grade(conditions: Sequence[ConditionVerdict], status: Status) -> Grade:
     """The weakest evidence of all conditions; of a contradiction, of the strongest half that
     suffices for it."""
     order = list(GRADES)
-    found = sorted(order.index(one.grade) for one in conditions)
+    ranks = sorted(order.index(condition.grade) for condition in conditions)
     if status == "contradicted":
-        found = sorted(order.index(one.grade) for one in conditions if one.held is False)
-        found = found[: len(conditions) // 2 + 1]
-    return order[found[-1]] if found else ""
+        ranks = sorted(
+            order.index(condition.grade) for condition in conditions if condition.held is False
+        )
+        ranks = ranks[: len(conditions) // 2 + 1]
+    return order[ranks[-1]] if ranks else ""
 
 
-def _kernel_runs(results: Results, found: Results) -> _KernelRuns:
-    counts = [(len(runs), len(there)) for runs, there in zip(results.runs, found.runs, strict=True)]
+def _kernel_runs(results: Results, on_vm: Results) -> _KernelRuns:
+    counts = [(len(runs), len(there)) for runs, there in zip(results.runs, on_vm.runs, strict=True)]
     enough = [
         point
         for point, (simulated, count) in enumerate(counts)
         if count and count >= min(LEAST_RUNS, simulated)
     ]
-    mixed = results.with_runs(found, enough)
-    return _KernelRuns(found, tuple(enough), found.only(enough), mixed)
+    mixed = results.with_runs(on_vm, enough)
+    return _KernelRuns(on_vm, tuple(enough), on_vm.only(enough), mixed)
 
 
 def _with_kernel(
@@ -391,49 +419,57 @@ def _with_kernel(
     node = parse(claim.value) if claim.value else shown(check)
     try:
         if enough.issuperset(used if node is None else (*used, *touched(node, results.table))):
-            found = _judged(claim, check, kernel.alone)
+            alone = _judged(claim, check, kernel.alone)
             back = tuple(
-                replace(one, cells=tuple(kernel.enough[cell] for cell in one.cells))
-                for one in found.conditions
+                replace(condition, cells=tuple(kernel.enough[cell] for cell in condition.cells))
+                for condition in alone.conditions
             )
-            return replace(found, conditions=back, kernel=f"simulator: {verdict.measured}")
+            return replace(alone, conditions=back, kernel=f"simulator: {verdict.measured}")
         answers, _ = _conditions(claim, check, kernel.mixed, used)
     except UntestableError:
-        return replace(verdict, kernel=_told(node, results, kernel, verdict.conditions))
+        return replace(verdict, kernel=_kernel_number(node, results, kernel, verdict.conditions))
     conditions = tuple(
-        replace(there, grade="kernel") if there.cells and enough.issuperset(there.cells) else one
-        for one, there in zip(verdict.conditions, answers, strict=True)
+        replace(answer, grade="kernel")
+        if answer.cells and enough.issuperset(answer.cells)
+        else condition
+        for condition, answer in zip(verdict.conditions, answers, strict=True)
     )
-    failed = any(one.held is False for one in verdict.conditions)
+    failed = any(condition.held is False for condition in verdict.conditions)
     status = _of_claim(claim, conditions, None if failed else verdict.support)
     return replace(
         verdict,
         status=status,
         grade=_grade(conditions, status),
         conditions=conditions,
-        kernel=_told(node, results, kernel, verdict.conditions),
+        kernel=_kernel_number(node, results, kernel, verdict.conditions),
     )
 
 
-def _told(
-    node: ast.expr | None, results: Results, kernel: _KernelRuns,
+def _kernel_number(
+    node: ast.expr | None,
+    results: Results,
+    kernel: _KernelRuns,
     conditions: Sequence[ConditionVerdict],
-) -> str:  # fmt: skip
+) -> str:
     """The number that the virtual machine measured, for a verdict whose number is the simulator's:
     from all cells of the number, else from those of the conditions of which it ran all cells; empty
     if there is none, or if cells of it would be compared with others than their own partners."""
     if node is None:
         return ""
-    ran = {point for point, runs in enumerate(kernel.found.runs) if runs}
+    ran = {point for point, runs in enumerate(kernel.results.runs) if runs}
     cells, extent = set(touched(node, results.table)), ""
     if not cells <= ran:
-        whole = [one for one in conditions if one.cells and ran.issuperset(one.cells)]
-        cells = {cell for one in whole for cell in one.cells}
+        covered = [
+            condition
+            for condition in conditions
+            if condition.cells and ran.issuperset(condition.cells)
+        ]
+        cells = {cell for condition in covered for cell in condition.cells}
         if not cells or not cells.issuperset(partners(node, results.table, cells)):
             return ""
-        kind = "condition" if any(one.whole for one in whole) else "cell"
-        extent = f", {len(whole)} {kind}{'s' if len(whole) != 1 else ''}"
-    value, _, _ = _measured(node, kernel.found.only(sorted(cells)), False)
+        kind = "condition" if any(condition.whole for condition in covered) else "cell"
+        extent = f", {len(covered)} {kind}{'s' if len(covered) != 1 else ''}"
+    value, _, _ = _measured(node, kernel.results.only(sorted(cells)), False)
     few = "" if cells <= set(kernel.enough) else ", too few runs"
     return "" if value is None else f"virtual machine{extent}{few}: {value:.4g}"
 

@@ -51,9 +51,9 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
         totals=counts(judged),
         papers=[_paper(judged, paper, catalogue) for paper in papers(judged)],
         contradicted=[
-            (one.results.entry, verdict)
-            for one in judged
-            for verdict in one.verdicts
+            (judgement.results.entry, verdict)
+            for judgement in judged
+            for verdict in judgement.verdicts
             if verdict.status in ("contradicted", "partly", "differs", "unexplained")
             and verdict.claim.about != "simulator"
         ],
@@ -62,26 +62,26 @@ def verdicts_page(judged: Sequence[EntryVerdicts], catalogue: Path | None = None
 
 def _rests(judged: Sequence[EntryVerdicts]) -> list[tuple[str, list[tuple[Status, list[int]]]]]:
     """Kind of claims -> (status, number of claims for each grade of evidence)."""
-    found = []
+    table = []
     for name, heading in KINDS.items():
         counted = rests(judged, name)
         rows = [(s, [counted.get((s, grade), 0) for grade in (*GRADES, "")]) for s in STATUSES]
-        found.append((heading, [(status, row) for status, row in rows if any(row)]))
-    return found
+        table.append((heading, [(status, row) for status, row in rows if any(row)]))
+    return table
 
 
 def _paper(judged: Sequence[EntryVerdicts], paper: str, catalogue: Path | None) -> dict[str, Any]:
-    mine = [one for one in judged if one.results.entry.paper == paper]
+    of_paper = [judgement for judgement in judged if judgement.results.entry.paper == paper]
     return {
         "paper": paper,
         "title": title(paper),
         "counts": counts(judged, paper),
-        "entries": [_entry(one, catalogue) for one in mine],
+        "entries": [_entry(judgement, catalogue) for judgement in of_paper],
     }
 
 
-def _entry(one: EntryVerdicts, catalogue: Path | None) -> dict[str, Any]:
-    results = one.results
+def _entry(judgement: EntryVerdicts, catalogue: Path | None) -> dict[str, Any]:
+    results = judgement.results
     entry = results.entry
     engines = [] if results.engine in entry.engines or entry.compare_engines else [results.engine]
     return {
@@ -89,7 +89,7 @@ def _entry(one: EntryVerdicts, catalogue: Path | None) -> dict[str, Any]:
         "anchor": entry.id if not engines else f"{entry.id}-{results.engine}",
         "state": _state(entry, results),
         "command": commands(entry, results.size, catalogue, engines) if entry.runnable else "",
-        "verdicts": one.verdicts,
+        "verdicts": judgement.verdicts,
         "problems": _problems(results),
         "figures": [(figure, _data_uri(figure.svg)) for figure in figures(results)],
         "cells": _cells(results),
@@ -124,7 +124,9 @@ def _cells(results: Results) -> dict[str, Any] | None:
     values = {name: results.values(name) for name, _ in metrics}
     estimates = {name: results.estimates(name) for name, _ in metrics}
     published = {
-        metric: found for (kind, metric, _), found in results.beside.items() if kind == "published"
+        metric: printed
+        for (kind, metric, _), printed in results.beside.items()
+        if kind == "published"
     }
     rows = []
     for index, point in enumerate(results.points[:MAX_CELLS_SHOWN]):
