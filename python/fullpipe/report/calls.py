@@ -27,10 +27,10 @@ def calls_chart(table: pa.Table, columns: Sequence[str]) -> Grid:
             raise UserError(f"--plot {column}: holds text; name a column of numbers")
         values = table[column].cast(pa.float64(), safe=False).to_numpy()
         traces = []
-        for place, (cc, number) in enumerate(shown):
-            mine = (ccs == cc) & (numbers == number) & np.isfinite(values)
+        for position, (cc, number) in enumerate(shown):
+            of_connection = (ccs == cc) & (numbers == number) & np.isfinite(values)
             name = f"{cc} {number}" if len(shown) > 1 else cc
-            x, y = thin(times[mine], values[mine])
-            traces.append(Trace(name, style.line_colour(place), x, y, width=1.0, shape="after"))
+            x, y = thin(times[of_connection], values[of_connection])
+            traces.append(Trace(name, style.line_colour(position), x, y, width=1.0, shape="after"))
         panels.append(Plot(column, column, "time (s)", "", traces, over_time=True, zero=False))
     return Grid("Calls of the algorithm", panels, most_columns=1, share_y=False)

@@ -110,8 +110,8 @@ def compare_runs(summaries: Mapping[str, Sequence[dict[str, Any]]]) -> list[Row]
     """A row for every metric that each run of each group has; `summaries`: group -> its runs'."""
     rows = []
     for name, unit, digits, value in _METRICS:
-        found = {label: [value(run) for run in runs] for label, runs in summaries.items()}
-        row = compare_values(name, unit, digits, found)
+        values = {label: [value(run) for run in runs] for label, runs in summaries.items()}
+        row = compare_values(name, unit, digits, values)
         if row is not None and name.startswith("completion"):
             row = replace(
                 row, censored={label: _censored(runs) for label, runs in summaries.items()}
@@ -126,22 +126,25 @@ def _of_kinds(summaries: Mapping[str, Sequence[dict[str, Any]]]) -> list[Row]:
     rows = []
     for kind in KINDS:
         names = [
-            {one[kind.named] for one in run.get(kind.key, ())}
-            for runs in summaries.values() for run in runs
-        ]  # fmt: skip
+            {entry[kind.named] for entry in run.get(kind.key, ())}
+            for runs in summaries.values()
+            for run in runs
+        ]
         for name in sorted(set.intersection(*names)) if names else ():
             for figure in kind.figures:
                 if not figure.compared:
                     continue
-                found = {
+                values = {
                     label: [
-                        figure.read(next(one for one in run[kind.key] if one[kind.named] == name))
+                        figure.read(
+                            next(entry for entry in run[kind.key] if entry[kind.named] == name)
+                        )
                         for run in runs
                     ]
                     for label, runs in summaries.items()
                 }
                 title = f"{kind.word} {name}: {figure.compared}"
-                row = compare_values(title, figure.unit, figure.digits, found)
+                row = compare_values(title, figure.unit, figure.digits, values)
                 if row is not None:
                     rows.append(row)
     return rows
@@ -151,15 +154,15 @@ def compare_values(
     metric: str, unit: str, digits: int, values: Mapping[str, Sequence[float | None]]
 ) -> Row | None:
     """The row of one metric from one value a run; None where a run has none."""
-    known = {
+    finite = {
         label: [value for value in column if value is not None and math.isfinite(value)]
         for label, column in values.items()
     }
-    if any(not column or len(column) < len(values[label]) for label, column in known.items()):
+    if any(not column or len(column) < len(values[label]) for label, column in finite.items()):
         return None
-    cells = {label: _cell(column) for label, column in known.items()}
-    test = _test(known) if len(known) > 1 else None
-    return Row(metric, unit, digits, cells, test, _differences(metric, known))
+    cells = {label: _cell(column) for label, column in finite.items()}
+    test = _test(finite) if len(finite) > 1 else None
+    return Row(metric, unit, digits, cells, test, _differences(metric, finite))
 
 
 def compare_shares(summaries: Sequence[dict[str, Any]]) -> list[Row]:
@@ -173,9 +176,9 @@ def compare_shares(summaries: Sequence[dict[str, Any]]) -> list[Row]:
         for flow in run["flows"]:
             label = f"{flow['cc']}, {flow['direction']}" if has_two else flow["cc"]
             shares.setdefault(label, []).append(flow["share"])
-        for label, mine in shares.items():
-            known = [share for share in mine if share is not None]
-            values.setdefault(label, []).append(sum(known) if len(known) == len(mine) else None)
+        for label, parts in shares.items():
+            valid = [share for share in parts if share is not None]
+            values.setdefault(label, []).append(sum(valid) if len(valid) == len(parts) else None)
     row = compare_values("share of goodput", "", 3, values) if len(values) > 1 else None
     return [replace(row, test=None, differences={})] if row is not None else []
 
@@ -190,14 +193,16 @@ def compare_harm(
     rows = []
     for name, better, value in _HARMS:
         without = [value(run) for run in alone]
-        found = {
+        harms = {
             label: [
-                None if one is None or other is None else harm(one, other, better)
-                for one, other in zip(without, map(value, runs), strict=True)
+                None
+                if undisturbed is None or disturbed is None
+                else harm(undisturbed, disturbed, better)
+                for undisturbed, disturbed in zip(without, map(value, runs), strict=True)
             ]
             for label, runs in beside.items()
         }
-        row = compare_values(f"harm: {name}", "", 3, found)
+        row = compare_values(f"harm: {name}", "", 3, harms)
         if row is not None:
             rows.append(row)
     return rows
@@ -205,9 +210,9 @@ def compare_harm(
 
 def _others(summary: dict[str, Any]) -> dict[str, Any]:
     """The group of the flows called `others`: the last one, whatever their number appends."""
-    found: dict[str, Any] = summary["groups"][-1]
-    assert found["group"].partition(".")[0] == OTHERS
-    return found
+    group: dict[str, Any] = summary["groups"][-1]
+    assert group["group"].partition(".")[0] == OTHERS
+    return group
 
 
 def _cell(values: list[float]) -> Cell:
@@ -236,14 +241,16 @@ def _difference(first: list[float], other: list[float], least: float) -> Differe
         return Difference(mean, None, None, least, None)
     from fullpipe.statistics.intervals import welch_interval
 
-    found = welch_interval(first, other)
-    low, high = found or (mean, mean)
+    interval = welch_interval(first, other)
+    low, high = interval or (mean, mean)
     is_noticeable = None
     if min(abs(low), abs(high)) >= least and low * high > 0:
         is_noticeable = True
     elif max(abs(low), abs(high)) < least or low == high == 0:
         is_noticeable = False
-    return Difference(mean, low if found else None, high if found else None, least, is_noticeable)
+    return Difference(
+        mean, low if interval else None, high if interval else None, least, is_noticeable
+    )
 
 
 def _test(groups: Mapping[str, list[float]]) -> Test:
@@ -268,10 +275,10 @@ def _test(groups: Mapping[str, list[float]]) -> Test:
 
 def _of_completion(summary: dict[str, Any], part: str, least: int = 1) -> float | None:
     """A statistic of the completion times of flows with an end, of so many at least."""
-    found = summary["completion"]
-    if found is None or found["flows"] < least:
+    completion = summary["completion"]
+    if completion is None or completion["flows"] < least:
         return None
-    value: float | None = found["completion_s"][part]
+    value: float | None = completion["completion_s"][part]
     return value
 
 
@@ -282,9 +289,9 @@ def _censored(runs: Sequence[dict[str, Any]]) -> int:
 
 def _goodput_mbps(summary: dict[str, Any]) -> float | None:
     """Of all flows over the window; where all have an end, the mean of each over its own time."""
-    found = summary["completion"]
-    is_own = found is not None and found["is_all"]
-    return _mega(found["goodput_bps"]["mean"] if is_own else summary["goodput_bps"])
+    completion = summary["completion"]
+    is_own = completion is not None and completion["is_all"]
+    return _mega(completion["goodput_bps"]["mean"] if is_own else summary["goodput_bps"])
 
 
 def _wait_ms(summary: dict[str, Any]) -> float | None:

@@ -24,26 +24,38 @@ def completion_cdfs(groups: Sequence[Group]) -> list[Plot]:
         for cc, (sizes, times) in _flows(group).items():
             traces += _lines(group if len(groups) > 1 else None, cc, sizes, times)
     plot = Plot(
-        "completion_cdf", "Completion time by size: distribution", "completion time (ms)",
-        "share of flows", traces, log_x=10,
+        "completion_cdf",
+        "Completion time by size: distribution",
+        x_title="completion time (ms)",
+        y_title="share of flows",
+        traces=traces,
+        log_x=10,
         note="flows of all runs that began after the warm-up, from connect to the last "
         "acknowledged byte; a line ends below 1 where some did not finish",
-    )  # fmt: skip
+    )
     return [] if plot.empty else [plot]
 
 
 def _lines(group: Group | None, cc: str, sizes: Floats, times: Floats) -> list[Trace]:
     traces, low = [], 0.0
     for position, (high, name) in enumerate(SIZE_CLASSES):
-        mine = times[(sizes > low) & (sizes <= high)]
-        done = np.sort(mine[~np.isnan(mine)])
+        in_class = times[(sizes > low) & (sizes <= high)]
+        done = np.sort(in_class[~np.isnan(in_class)])
         if done.size >= MIN_FLOWS:
-            x, y = thin(1e3 * np.append(done[:1], done), np.arange(done.size + 1) / mine.size)
+            x, y = thin(1e3 * np.append(done[:1], done), np.arange(done.size + 1) / in_class.size)
             label = f"{group.label}: {name}" if group else f"{cc}, {name}"
             traces.append(
-                Trace(f"{label} ({mine.size} flows)", style.cc_colour(cc), x, y,
-                      style.dash(position), 1.6, style.opacity(position), "after")
-            )  # fmt: skip
+                Trace(
+                    f"{label} ({in_class.size} flows)",
+                    style.cc_colour(cc),
+                    x,
+                    y,
+                    dash=style.dash(position),
+                    width=1.6,
+                    opacity=style.opacity(position),
+                    shape="after",
+                )
+            )
         low = high
     return traces
 
@@ -51,18 +63,21 @@ def _lines(group: Group | None, cc: str, sizes: Floats, times: Floats) -> list[T
 def _flows(group: Group) -> dict[str, tuple[Floats, Floats]]:
     """Congestion control -> (sizes, completion times; NaN of flows that did not end) of flows with
     an end and of traffic, in all runs."""
-    found: dict[str, list[tuple[Floats, Floats]]] = {}
+    by_cc: dict[str, list[tuple[Floats, Floats]]] = {}
     for run in group.runs:
         view = View(run.recording)
         for flows in traffic_flows(view):
-            found.setdefault(flows.cc, []).append((flows.size_bytes, flows.completion_s))
+            by_cc.setdefault(flows.cc, []).append((flows.size_bytes, flows.completion_s))
         times = completion_s(view)
         started = view.flows["start_us"] >= view.start_s * 1e6
         for cc in run.shares:
-            mine = np.array([name == cc for name in run.ccs]) & started & ~np.isnan(times)
-            if mine.any():
-                found.setdefault(cc, []).append((view.flows["bytes_acked"][mine], times[mine]))
+            ended = np.array([name == cc for name in run.ccs]) & started & ~np.isnan(times)
+            if ended.any():
+                by_cc.setdefault(cc, []).append((view.flows["bytes_acked"][ended], times[ended]))
     return {
-        cc: (np.concatenate([one for one, _ in parts]), np.concatenate([two for _, two in parts]))
-        for cc, parts in found.items()
+        cc: (
+            np.concatenate([sizes for sizes, _ in parts]),
+            np.concatenate([times for _, times in parts]),
+        )
+        for cc, parts in by_cc.items()
     }

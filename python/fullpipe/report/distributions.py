@@ -37,10 +37,14 @@ def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
             lines.add(_name(group), _colour(group), _pooled(group, values))
         plots.append(
             Plot(
-                f"{key}_cdf", f"{title}: distribution", x_title, "share of samples", lines.traces,
+                f"{key}_cdf",
+                f"{title}: distribution",
+                x_title=x_title,
+                y_title="share of samples",
+                traces=lines.traces,
                 note="samples of all runs together, after the warm-up",
             )
-        )  # fmt: skip
+        )
     lines = _Lines()
     for group in groups:
         for cc in group.ccs:
@@ -49,10 +53,14 @@ def cdf_plots(groups: Sequence[Group]) -> list[Plot]:
                 lines.add(_name(group, cc, len(groups) == 1), style.cc_colour(cc), rates)
     plots.append(
         Plot(
-            "goodput_cdf", "Goodput of flows: distribution", "goodput (Mbit/s)", "share of flows",
-            lines.traces, note="one value for each flow of each run, after the warm-up",
+            "goodput_cdf",
+            "Goodput of flows: distribution",
+            x_title="goodput (Mbit/s)",
+            y_title="share of flows",
+            traces=lines.traces,
+            note="one value for each flow of each run, after the warm-up",
         )
-    )  # fmt: skip
+    )
     plots += completion_cdfs(groups) + traffic_cdfs(groups) + page_cdfs(groups)
     return [plot for plot in plots if not plot.empty]
 
@@ -107,8 +115,8 @@ def _colour(group: Group) -> str:
 
 def _pooled(group: Group, values: Callable[[Run], Floats]) -> Floats:
     pooled = np.concatenate([values(run) for run in group.runs])
-    known: Floats = pooled[np.isfinite(pooled)]
-    return known
+    finite: Floats = pooled[np.isfinite(pooled)]
+    return finite
 
 
 def _goodputs(group: Group, cc: str) -> Floats:

@@ -35,7 +35,7 @@ def write_figures(
     groups = grouped([read_run(recording) for recording in recordings])
     alarm = "; ".join(group.alarm for group in groups if group.alarm)
     prefix = f"{_name(groups[0])}_" if len(groups) == 1 else ""
-    compared = [(group.label, found) for group in groups if (found := compare(group))]
+    compared = [(group.label, comparison) for group in groups if (comparison := compare(group))]
     predicted = [together(compared)] if compared else []
     over_time = overlaid(groups)
     panels = combined(over_time)

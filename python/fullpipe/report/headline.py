@@ -92,9 +92,15 @@ def headline(group: Group) -> Headline:
     ]
     settling = settled([summary["settling"] for summary in summaries])
     return Headline(
-        group.label, group.count, group.mark, figures, shares, _error(group), settling,
-        _limited_by(summaries),
-    )  # fmt: skip
+        group.label,
+        count=group.count,
+        mark=group.mark,
+        figures=figures,
+        shares=shares,
+        error=_error(group),
+        settling=settling,
+        limited_by=_limited_by(summaries),
+    )
 
 
 def _weight(summaries: list[dict[str, Any]], name: str, cell: Cell) -> float:
@@ -113,9 +119,12 @@ def _weight(summaries: list[dict[str, Any]], name: str, cell: Cell) -> float:
 
 def _limited_by(summaries: list[dict[str, Any]]) -> str:
     """The links that limited the runs, where they are named ones."""
-    found = [summary["limit"] for summary in summaries]
-    names = [f"{one['link']} ({one['direction']})" for one in found if one.get("link") != "path"
-             and "link" in one]  # fmt: skip
+    limits = [summary["limit"] for summary in summaries]
+    names = [
+        f"{limit['link']} ({limit['direction']})"
+        for limit in limits
+        if limit.get("link") != "path" and "link" in limit
+    ]
     return ", ".join(dict.fromkeys(names))
 
 

@@ -33,11 +33,15 @@ def _processors(view: View) -> Plot:
                 colour = style.cc_colour(f"processor {kind}")
                 traces.append(Trace(f"{prefix}{kind}", colour, x, y, dash, 1.0, shape="before"))
     return Plot(
-        "cpu", "Processors of the measured machine", "time (s)", "share of time (%)", traces,
+        "cpu",
+        "Processors of the measured machine",
+        x_title="time (s)",
+        y_title="share of time (%)",
+        traces=traces,
         over_time=True,
         note=f"in windows of {WINDOW_S:g} s; kinds are means over processors, as the kernel's "
         "ticks met them; near 100 % the machine is a part of the result",
-    )  # fmt: skip
+    )
 
 
 def _ports(view: View) -> Plot:
@@ -48,9 +52,14 @@ def _ports(view: View) -> Plot:
         dash = style.dash(position)
         traces.append(Trace(name, colour, x, y, dash, 1.2, opacity, shape="before"))
     return Plot(
-        "nic", "Packets through the hosts' ports", "time (s)", "thousand packets/s", traces,
-        over_time=True, note="received and sent, as the kernel counts them",
-    )  # fmt: skip
+        "nic",
+        "Packets through the hosts' ports",
+        x_title="time (s)",
+        y_title="thousand packets/s",
+        traces=traces,
+        over_time=True,
+        note="received and sent, as the kernel counts them",
+    )
 
 
 def _memory(view: View) -> Plot:
@@ -59,6 +68,11 @@ def _memory(view: View) -> Plot:
         x, y = thin(times, values / MIB)
         traces.append(Trace(machine, style.NEUTRAL, x, y, style.dash(position), 1.2))
     return Plot(
-        "tcp_memory", "Memory in TCP's buffers", "time (s)", "MiB", traces, over_time=True,
+        "tcp_memory",
+        "Memory in TCP's buffers",
+        x_title="time (s)",
+        y_title="MiB",
+        traces=traces,
+        over_time=True,
         note="of the whole machine: both ends of every flow where these are on one",
-    )  # fmt: skip
+    )

@@ -49,15 +49,15 @@ def labels_of(groups: Sequence[Identity]) -> list[str]:
     """A name for each group: the scenario's where it is the only one of that name, else what
     differs between those that share it."""
     names = [group.name for group in groups]
-    found = list(names)
+    labels = list(names)
     for name in {name for name in names if names.count(name) > 1}:
-        alike = [index for index, one in enumerate(names) if one == name]
+        alike = [index for index, candidate in enumerate(names) if candidate == name]
         prefix = "" if len(alike) == len(groups) else f"{name}, "
         for index, label in zip(alike, _telling([groups[i] for i in alike]), strict=True):
-            found[index] = prefix + label
+            labels[index] = prefix + label
     return [
-        label if found.count(label) == 1 else f"{label} ({found[: index + 1].count(label)})"
-        for index, label in enumerate(found)
+        label if labels.count(label) == 1 else f"{label} ({labels[: index + 1].count(label)})"
+        for index, label in enumerate(labels)
     ]
 
 
@@ -98,12 +98,12 @@ def _merged(rows: Sequence[tuple[str, list[str]]]) -> list[tuple[str, list[str]]
     merged: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for key, values in rows:
         of_flow = _OF_FLOWS.fullmatch(key)
-        what = f"flow.{of_flow[1]}" if of_flow else key
-        merged.setdefault((what, tuple(values)), []).append(key)
-    names = [what for what, _ in merged]
+        name = f"flow.{of_flow[1]}" if of_flow else key
+        merged.setdefault((name, tuple(values)), []).append(key)
+    names = [name for name, _ in merged]
     return [
-        (what if len(keys) > 1 and names.count(what) == 1 else ", ".join(keys), list(values))
-        for (what, values), keys in merged.items()
+        (name if len(keys) > 1 and names.count(name) == 1 else ", ".join(keys), list(values))
+        for (name, values), keys in merged.items()
     ]
 
 
@@ -115,11 +115,11 @@ def _flat(value: Any, key: str = "") -> dict[str, str]:
         parts = [(str(index), inner) for index, inner in enumerate(value)]
     else:
         return {key: str(value).lower() if isinstance(value, bool) else str(value)}
-    found: dict[str, str] = {}
+    flat: dict[str, str] = {}
     for name, inner in parts:
         if key or name not in _UNSEEN:
-            found |= _flat(inner, f"{key}.{name}" if key else name)
-    return found
+            flat |= _flat(inner, f"{key}.{name}" if key else name)
+    return flat
 
 
 def _cut(text: str) -> str:
@@ -141,7 +141,7 @@ def _folders(groups: Sequence[Identity]) -> list[str]:
 
 def _common(folders: Sequence[Path]) -> Path:
     first, *others = folders
-    for other in others:
-        while not other.is_relative_to(first):
+    for folder in others:
+        while not folder.is_relative_to(first):
             first = first.parent
     return first

@@ -41,26 +41,26 @@ class _Look:
         ccs = {cc for group in groups for cc in group.ccs}
         self.is_of_groups = len(ccs) == 1
         self.colours = [{style.cc_colour(cc) for cc in group.ccs} for group in groups]
-        #: The groups before that have one of its algorithms.
+        #: For each group, how many earlier ones share an algorithm with it.
         self.positions = [
-            sum(bool(mine & other) for other in self.colours[:index])
-            for index, mine in enumerate(self.colours)
+            sum(bool(colours & earlier) for earlier in self.colours[:index])
+            for index, colours in enumerate(self.colours)
         ]
 
     def dressed(self, trace: Trace, name: str, index: int) -> Trace:
         """The trace as one of the group with this index."""
-        found = replace(trace, name=name, run=index)
+        renamed = replace(trace, name=name, run=index)
         of_algorithm = trace.colour in self.colours[index]
         if self.is_of_groups:
             same = of_algorithm or trace.colour == style.NEUTRAL
-            return replace(found, colour=style.line_colour(index)) if same else found
+            return replace(renamed, colour=style.line_colour(index)) if same else renamed
         if of_algorithm:
             position = self.positions[index]
-            return replace(found, dash=style.dash(position)) if position else found
+            return replace(renamed, dash=style.dash(position)) if position else renamed
         if trace.colour == style.NEUTRAL and len(self.colours[index]) == 1:
             (colour,) = self.colours[index]
-            return replace(found, colour=colour, dash=style.dash(self.positions[index]))
-        return replace(found, dash=style.dash(index), opacity=style.opacity(index))
+            return replace(renamed, colour=colour, dash=style.dash(self.positions[index]))
+        return replace(renamed, dash=style.dash(index), opacity=style.opacity(index))
 
 
 def _merged(plots: Sequence[Plot | None], groups: Sequence[Group], look: _Look) -> Plot:
@@ -85,27 +85,28 @@ def _merged(plots: Sequence[Plot | None], groups: Sequence[Group], look: _Look) 
             for row in _rows(plot, there)
         ),
         spans=_spans(there),
-        boxes=[replace(box, label=f"{groups[index].label}: {box.label}")
-               for index, plot in there for box in plot.boxes],
+        boxes=[
+            replace(box, label=f"{groups[index].label}: {box.label}")
+            for index, plot in there
+            for box in plot.boxes
+        ],
         right=first.right if len(rights) == 1 else None,
         warmup_s=first.warmup_s if len(warmups) == 1 else 0.0,
         note=_common([plot.note for _, plot in there]),
         runs=() if first.rows or len(there) < 2 else tuple(group.label for group in groups),
-    )  # fmt: skip
+    )
 
 
-def _references(
-    there: Sequence[tuple[int, Plot]], groups: Sequence[Group]
-) -> list[Trace]:  # fmt: skip
+def _references(there: Sequence[tuple[int, Plot]], groups: Sequence[Group]) -> list[Trace]:
     """Rates and limits: one line where it is the same in all groups, else one a group."""
-    found: dict[tuple[str, bytes], list[tuple[int, Trace]]] = {}
+    by_line: dict[tuple[str, bytes], list[tuple[int, Trace]]] = {}
     for index, plot in there:
         for trace in plot.traces:
             if trace.is_reference:
-                found.setdefault((trace.name, trace.y.tobytes()), []).append((index, trace))
-    names = [name for name, _ in found]
+                by_line.setdefault((trace.name, trace.y.tobytes()), []).append((index, trace))
+    names = [name for name, _ in by_line]
     lines = []
-    for (name, _), members in found.items():
+    for (name, _), members in by_line.items():
         longest = max((trace for _, trace in members), key=lambda trace: trace.x[-1])
         if names.count(name) == 1:
             lines.append(longest)
@@ -122,28 +123,33 @@ def _rows(plot: Plot, there: Sequence[tuple[int, Plot]]) -> tuple[str, ...]:
 
 def _spans(there: Sequence[tuple[int, Plot]]) -> list[Spans]:
     """The rows of all groups, one below the other, with the spans of each kind together."""
-    found: dict[str, Spans] = {}
+    by_name: dict[str, Spans] = {}
     offset = 0
     for _, plot in there:
         rows = len(_rows(plot, there))
         for spans in plot.spans:
             shown = spans.rows < rows
-            moved = Spans(spans.name, spans.colour, spans.rows[shown] + offset,
-                          spans.starts[shown], spans.ends[shown])  # fmt: skip
-            found[spans.name] = _joined(found.get(spans.name), moved)
+            moved = Spans(
+                spans.name,
+                spans.colour,
+                rows=spans.rows[shown] + offset,
+                starts=spans.starts[shown],
+                ends=spans.ends[shown],
+            )
+            by_name[spans.name] = _joined(by_name.get(spans.name), moved)
         offset += rows
-    ordered = style.phase_order(set(found))
-    return [found[name] for name in ordered if found[name].rows.size]
+    ordered = style.phase_order(set(by_name))
+    return [by_name[name] for name in ordered if by_name[name].rows.size]
 
 
-def _joined(one: Spans | None, other: Spans) -> Spans:
-    if one is None:
-        return other
+def _joined(first: Spans | None, second: Spans) -> Spans:
+    if first is None:
+        return second
     rows, starts, ends = (
-        np.concatenate((getattr(one, part), getattr(other, part)))
+        np.concatenate((getattr(first, part), getattr(second, part)))
         for part in ("rows", "starts", "ends")
     )
-    return Spans(one.name, one.colour, rows, starts, ends)
+    return Spans(first.name, first.colour, rows, starts, ends)
 
 
 def _common(notes: Sequence[str]) -> str:

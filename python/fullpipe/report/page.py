@@ -136,14 +136,18 @@ def _comparison(groups: Sequence[Group]) -> list[Any]:
 
 
 def _predictions(groups: Sequence[Group], draw: Draw) -> dict[str, Any]:
-    compared = [(group.label, found) for group in groups if (found := compare_predictions(group))]
+    compared = [
+        (group.label, comparison) for group in groups if (comparison := compare_predictions(group))
+    ]
     if not compared:
         return {}
     alarm = "; ".join(f"{group.label}: {group.mark}" for group in groups if group.mark)
     return {
-        "tables": [{"label": label, "models": found} for label, found in compared],
+        "tables": [{"label": label, "models": comparison} for label, comparison in compared],
         "figure": draw(together(compared), "predicted", alarm),
-        "cautions": list(dict.fromkeys(text for _, found in compared for text in found.cautions)),
+        "cautions": list(
+            dict.fromkeys(text for _, comparison in compared for text in comparison.cautions)
+        ),
     }
 
 

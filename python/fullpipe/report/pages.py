@@ -29,8 +29,14 @@ def page_cdfs(groups: Sequence[Group]) -> list[Plot]:
             x, y = cdf(1e3 * np.concatenate([loads.time_s for loads in members]))
             name = f"{label} ({group.count})"
             traces.append(Trace(name, colour, x, y, dash, 1.6, 1.0, "after"))
-    plot = Plot("page_cdf", "Page time: distribution", "page time (ms)", "share of loads",
-                traces, note=_DEFINED)  # fmt: skip
+    plot = Plot(
+        "page_cdf",
+        "Page time: distribution",
+        x_title="page time (ms)",
+        y_title="share of loads",
+        traces=traces,
+        note=_DEFINED,
+    )
     return [plot] if traces and not plot.empty else []
 
 
@@ -42,8 +48,15 @@ def page_plots(view: View) -> list[Plot]:
         x, y = thin(loads.start_s, 1e3 * loads.time_s)
         colour = style.cc_colour(loads.cc)
         traces.append(Trace(loads.name, colour, x, y, style.dash(position), 1.2))
-    course = Plot("page_time", "Page time", "time (s)", "page time (ms)", traces, over_time=True,
-                  note=f"{_DEFINED}; drawn at the load's start")  # fmt: skip
+    course = Plot(
+        "page_time",
+        "Page time",
+        x_title="time (s)",
+        y_title="page time (ms)",
+        traces=traces,
+        over_time=True,
+        note=f"{_DEFINED}; drawn at the load's start",
+    )
     return [course, *(_waterfall(view, index, loads) for index, loads in enumerate(pages))]
 
 
@@ -55,8 +68,10 @@ def _waterfall(view: View, index: int, loads: PageLoads) -> Plot:
         return Plot(f"waterfall{index}", title, "", "")
     middle = shown[np.argsort(loads.time_s[shown], kind="stable")[(shown.size - 1) // 2]]
     every, objects = view._all("page_loads"), page_objects(view)
-    mine = (every["page_id"] == index) & (every["start_us"] == round(loads.start_s[middle] * 1e6))
-    number, start_us = every["load"][mine][0], every["start_us"][mine][0]
+    selected = (every["page_id"] == index) & (
+        every["start_us"] == round(loads.start_s[middle] * 1e6)
+    )
+    number, start_us = every["load"][selected][0], every["start_us"][selected][0]
     of_load = (objects["page_id"] == index) & (objects["load"] == number)
     of_load &= objects["object"] < MAX_OBJECTS
     row = objects["object"][of_load].astype(float)
@@ -69,10 +84,14 @@ def _waterfall(view: View, index: int, loads: PageLoads) -> Plot:
         Spans("until its last byte", style.cc_colour(loads.cc), row, first, done),
     ]
     sizes = loads.object_bytes[:MAX_OBJECTS]
-    names = tuple(f"{place + 1}: {format_size(size)}" for place, size in enumerate(sizes))
+    names = tuple(f"{position + 1}: {format_size(size)}" for position, size in enumerate(sizes))
     return Plot(
-        f"waterfall{index}", title, "time since the load's start (ms)", "", rows=names,
+        f"waterfall{index}",
+        title,
+        x_title="time since the load's start (ms)",
+        y_title="",
+        rows=names,
         spans=spans if row.size else [],
         note=f"load {int(number) + 1}, whose {1e3 * loads.time_s[middle]:.0f} ms are the median "
         f"of {shown.size} loads; an object begins when its connection turns to it",
-    )  # fmt: skip
+    )

@@ -31,20 +31,28 @@ def compare(group: Group) -> Comparison | None:
     _, plan = trusted
     from fullpipe.models import predict  # a report without models' domains need not load them
 
-    found = predict(plan, group.runs[0].metadata.warmup_ns / 1e9)
-    if not found:
+    predictions = predict(plan, group.runs[0].metadata.warmup_ns / 1e9)
+    if not predictions:
         return None
     ccs = group.ccs
     rows = [{"name": f"measured, mean ({group.count})", "measured": True, **_measured(group)}]
     rows += [
         {
-            "name": f"predicted: {one.model}", "measured": False, "shares": one.shares,
-            "queue_bytes": one.queue_bytes, "loss": one.loss, "jain": one.jain_index,
+            "name": f"predicted: {prediction.model}",
+            "measured": False,
+            "shares": prediction.shares,
+            "queue_bytes": prediction.queue_bytes,
+            "loss": prediction.loss,
+            "jain": prediction.jain_index,
         }
-        for one in found
-    ]  # fmt: skip
-    cautions = [f"{one.model}: {caution}" for one in found for caution in one.cautions]
-    return Comparison(ccs, rows, cautions, _plot(group, found))
+        for prediction in predictions
+    ]
+    cautions = [
+        f"{prediction.model}: {caution}"
+        for prediction in predictions
+        for caution in prediction.cautions
+    ]
+    return Comparison(ccs, rows, cautions, _plot(group, predictions))
 
 
 def together(compared: Sequence[tuple[str, Comparison]]) -> Plot:
@@ -53,15 +61,14 @@ def together(compared: Sequence[tuple[str, Comparison]]) -> Plot:
         return compared[0][1].plot
     traces: dict[str, Trace] = {}
     rows: list[str] = []
-    for label, one in compared:
-        for trace in one.plot.traces:
-            moved = replace(trace, y=trace.y + len(rows))
-            before = traces.get(trace.name)
-            traces[trace.name] = moved if before is None else replace(
-                moved, x=np.concatenate((before.x, moved.x)), y=np.concatenate((before.y, moved.y))
-            )  # fmt: skip
-        alone = len(one.plot.rows) == 1
-        rows += [label if alone else f"{label}: {row}" for row in one.plot.rows]
+    for label, comparison in compared:
+        for trace in comparison.plot.traces:
+            x, y = trace.x, trace.y + len(rows)
+            if before := traces.get(trace.name):
+                x, y = np.concatenate((before.x, x)), np.concatenate((before.y, y))
+            traces[trace.name] = replace(trace, x=x, y=y)
+        alone = len(comparison.plot.rows) == 1
+        rows += [label if alone else f"{label}: {row}" for row in comparison.plot.rows]
     measured = [trace for trace in traces.values() if trace.mark]
     models = [trace for trace in traces.values() if not trace.mark]
     return replace(compared[0][1].plot, traces=measured + models, rows=tuple(rows))
@@ -70,41 +77,50 @@ def together(compared: Sequence[tuple[str, Comparison]]) -> Plot:
 def _measured(group: Group) -> dict[str, Any]:
     paths = [run.summary["path"] for run in group.runs]
     return {
-        "shares": {
-            cc: _mean([run.shares.get(cc) for run in group.runs]) for cc in group.ccs
-        },
+        "shares": {cc: _mean([run.shares.get(cc) for run in group.runs]) for cc in group.ccs},
         "queue_bytes": _mean([path["queue_bytes"]["mean"] for path in paths]),
         "loss": _mean([path["loss_ratio"] for path in paths]),
         "jain": _mean([run.summary["jain"] for run in group.runs]),
-    }  # fmt: skip
+    }
 
 
 def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None and np.isfinite(value)]
-    return float(np.mean(known)) if known else None
+    finite = [value for value in values if value is not None and np.isfinite(value)]
+    return float(np.mean(finite)) if finite else None
 
 
-def _plot(group: Group, found: list[Any]) -> Plot:
+def _plot(group: Group, predictions: list[Any]) -> Plot:
     ccs = group.ccs
     traces = [
         Trace(
-            f"{cc}, measured ({group.count})", style.cc_colour(cc),
+            f"{cc}, measured ({group.count})",
+            style.cc_colour(cc),
             np.array([run.shares[cc] for run in group.runs if cc in run.shares]),
-            np.full(sum(cc in run.shares for run in group.runs), float(row)), mark="circle",
+            np.full(sum(cc in run.shares for run in group.runs), float(row)),
+            mark="circle",
         )
         for row, cc in enumerate(ccs)
-    ]  # fmt: skip
-    for position, one in enumerate(found):
-        known = [(one.shares[cc], float(row)) for row, cc in enumerate(ccs) if cc in one.shares]
-        if not known:  # a run that ended before any flow delivered
+    ]
+    for position, prediction in enumerate(predictions):
+        points = [
+            (prediction.shares[cc], float(row))
+            for row, cc in enumerate(ccs)
+            if cc in prediction.shares
+        ]
+        if not points:  # a run that ended before any flow delivered
             continue
-        x, y = np.array(known).T
+        x, y = np.array(points).T
         # Lines across the rows, one style a model.
         xs = np.column_stack((x, x, np.full(x.size, np.nan))).ravel()
         ys = np.column_stack((y - 0.35, y + 0.35, np.full(x.size, np.nan))).ravel()
-        name = f"{one.model}, predicted"
+        name = f"{prediction.model}, predicted"
         traces.append(Trace(name, style.NEUTRAL, xs, ys, style.dash(position), 1.8))
     return Plot(
-        "shares", "Share of capacity, measured and predicted", "goodput over nominal capacity", "",
-        traces, rows=tuple(ccs), note="a point is one run, all flows of the congestion control",
-    )  # fmt: skip
+        "shares",
+        "Share of capacity, measured and predicted",
+        x_title="goodput over nominal capacity",
+        y_title="",
+        traces=traces,
+        rows=tuple(ccs),
+        note="a point is one run, all flows of the congestion control",
+    )

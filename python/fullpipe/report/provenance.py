@@ -13,9 +13,20 @@ from fullpipe.report.runs import Group, Qdisc, Run
 
 #: What metadata says that the page shows elsewhere.
 _SHOWN = {
-    "plan", "constants", "variables", "health", "seed", "warmup_ns", "interrupted", "failure",
-    "format_version", "engine", "options", "fullpipe_version", "git_commit",
-}  # fmt: skip
+    "plan",
+    "constants",
+    "variables",
+    "health",
+    "seed",
+    "warmup_ns",
+    "interrupted",
+    "failure",
+    "format_version",
+    "engine",
+    "options",
+    "fullpipe_version",
+    "git_commit",
+}
 _MAX_FACT = 300
 
 
@@ -26,7 +37,7 @@ def path_line(runs: Sequence[Run]) -> str:
     if not paths:
         return ""
     path = paths[0]
-    rtts_ns = {one.forward_delay_ns + one.reverse_delay_ns for one in paths}
+    rtts_ns = {path.forward_delay_ns + path.reverse_delay_ns for path in paths}
     rtt = " to ".join(format_time(ns) for ns in sorted({min(rtts_ns), max(rtts_ns)}))
     rtt_ns = min(rtts_ns) if len(rtts_ns) == 1 else 0.0
     rate_bps, qdisc = path.rate_bps, path.qdisc
@@ -60,7 +71,7 @@ def facts(group: Group) -> list[tuple[str, str]]:
     """(what, value) of everything that tells what ran."""
     first = group.runs[0]
     counts = {cc: first.ccs.count(cc) for cc in dict.fromkeys(first.ccs)}
-    found = [
+    rows = [
         ("path", path_line(group.runs) or "not recorded"),
         (
             "flows",
@@ -75,51 +86,61 @@ def facts(group: Group) -> list[tuple[str, str]]:
     ]
     for key, value in sorted(first.recording.metadata.items()):
         if key not in _SHOWN and value not in (None, "", [], {}):
-            found.append((key, _short(value)))
+            rows.append((key, _short(value)))
     health = first.recording.metadata.get("health", {})
     figures = {key: value for key, value in health.items() if key != "problems"}
     if figures:
-        found.append(("the instrument's own figures, first run", _short(figures)))
-    return found
+        rows.append(("the instrument's own figures, first run", _short(figures)))
+    return rows
 
 
 def texts(group: Group) -> list[tuple[str, str]]:
     """(what, text) of the texts that the first run's engine recorded: what a kernel logged, and
     its counters."""
-    found = group.runs[0].recording.metadata.get("facts")
-    if not isinstance(found, dict):
+    recorded = group.runs[0].recording.metadata.get("facts")
+    if not isinstance(recorded, dict):
         return []
-    return [(str(what), text) for what, text in found.items()
-            if isinstance(text, str) and "\n" in text]  # fmt: skip
+    return [
+        (str(name), text)
+        for name, text in recorded.items()
+        if isinstance(text, str) and "\n" in text
+    ]
 
 
 def constants(group: Group) -> list[dict[str, Any]]:
     """For each congestion control that ran: every constant, and which differ from its set.
 
     `usual` is the value in the set that it comes from, None where this program does not know it."""
-    found = []
+    entries = []
     tables = _tables(group.runs[0].recording.document)
     for cc in group.ccs:
         values = group.runs[0].metadata.constants.get(cc, {})
-        known = base_of(cc, tables)
+        base = base_of(cc, tables)
         usual, units, sources = {}, {}, {}
-        if known is not None:
-            for param, stored in zip(known.params, known.values, strict=True):
+        if base is not None:
+            for param, stored in zip(base.params, base.values, strict=True):
                 usual[param.name] = param.value(stored)
                 units[param.name], sources[param.name] = param.unit, param.source
         rows = [
             {
-                "name": name, "value": value, "usual": usual.get(name),
-                "unit": units.get(name, ""), "source": sources.get(name, ""),
+                "name": name,
+                "value": value,
+                "usual": usual.get(name),
+                "unit": units.get(name, ""),
+                "source": sources.get(name, ""),
                 "differs": name in usual and usual[name] != value,
             }
             for name, value in values.items()
-        ]  # fmt: skip
-        found.append({
-            "cc": cc, "title": known.title if known else "", "rows": rows,
-            "differs": [row for row in rows if row["differs"]], "kernel": is_kernel(cc),
-        })  # fmt: skip
-    return found
+        ]
+        entry = {
+            "cc": cc,
+            "title": base.title if base else "",
+            "rows": rows,
+            "differs": [row for row in rows if row["differs"]],
+            "kernel": is_kernel(cc),
+        }
+        entries.append(entry)
+    return entries
 
 
 def _tables(document: Mapping[str, Any]) -> dict[str, Table]:
@@ -155,13 +176,13 @@ def commands(group: Group) -> list[str]:
 
 def _in_a_row(seeds: Sequence[int]) -> list[tuple[int, int]]:
     """(first, count) of seeds that follow one another."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for seed in seeds:
-        if found and seed == found[-1][0] + found[-1][1]:
-            found[-1] = (found[-1][0], found[-1][1] + 1)
+        if ranges and seed == ranges[-1][0] + ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], ranges[-1][1] + 1)
         else:
-            found.append((seed, 1))
-    return found
+            ranges.append((seed, 1))
+    return ranges
 
 
 def _each(values: Any) -> str:

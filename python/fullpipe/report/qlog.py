@@ -52,7 +52,7 @@ def write_qlog(recording: Recording, folder: Path, capture: Path | None = None) 
     files = []
     for flow_id, name in enumerate(names):
         events = sorted(
-            [*_sample_events(view, flow_id), *packets.get(flow_id, [])], key=lambda one: one[0]
+            [*_sample_events(view, flow_id), *packets.get(flow_id, [])], key=lambda event: event[0]
         )
         file = folder / f"{_stem(name)}.sqlog"
         try:
@@ -143,11 +143,11 @@ def _sample_events(view: View, flow_id: int) -> Iterator[Event]:
 def _states(view: View, flow_id: int, flow: Any) -> Iterator[Event]:
     """Changes of the congestion state: the algorithm's phase where it tells one, else slow start,
     congestion avoidance and recovery."""
-    own = view.samples("cc_samples")
-    mine = own["flow_id"] == flow_id
-    phases = own["phase"][mine]
+    samples = view.samples("cc_samples")
+    of_flow = samples["flow_id"] == flow_id
+    phases = samples["phase"][of_flow]
     if any(phase for phase in phases):
-        times = own["t_us"][mine]
+        times = samples["t_us"][of_flow]
     else:
         times = flow["t_us"]
         slow = ~(flow["cwnd_packets"] >= flow["ssthresh_packets"])
@@ -229,7 +229,7 @@ def _packet_events(capture: Path) -> dict[int, list[Event]]:
         if port != _CLIENT_PORT + flow_id % _CLIENT_PORTS:
             raise UserError(f"{capture}: is no capture of `fullpipe run --pcap`")
         sender = senders.setdefault(flow_id, _Sender())
-        found = events.setdefault(flow_id, [])
+        flow_events = events.setdefault(flow_id, [])
         if segment.flags & dpkt.tcp.TH_SYN:
             if from_sender:
                 sender.base = segment.seq + 1
@@ -241,23 +241,23 @@ def _packet_events(capture: Path) -> dict[int, list[Event]]:
         length = payload_bytes(packet, header)
         if from_sender and length > 0:
             seq = (segment.seq - sender.base) % _WRAP
-            found += sender.transmit(at_ns / 1e6, seq, length, wire)
+            flow_events += sender.transmit(at_ns / 1e6, seq, length, wire)
         elif not from_sender:
             ack = (segment.ack - sender.base) % _WRAP
             blocks = _blocks(segment, sender.base)
-            found += sender.acknowledge(at_ns / 1e6, ack, blocks, wire)
+            flow_events += sender.acknowledge(at_ns / 1e6, ack, blocks, wire)
     return events
 
 
 def _blocks(segment: Any, base: int) -> list[tuple[int, int]]:
     """The SACK blocks of an ACK in bytes since the flow's begin."""
-    found = []
+    blocks = []
     for kind, value in dpkt.tcp.parse_opts(segment.opts):
         if kind == _SACK:
             edges = [int.from_bytes(value[i : i + 4], "big") for i in range(0, len(value), 4)]
             pairs = zip(edges[::2], edges[1::2], strict=False)
-            found += [((low - base) % _WRAP, (high - base) % _WRAP) for low, high in pairs]
-    return found
+            blocks += [((low - base) % _WRAP, (high - base) % _WRAP) for low, high in pairs]
+    return blocks
 
 
 def _stem(name: str) -> str:

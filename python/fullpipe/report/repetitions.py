@@ -82,19 +82,21 @@ def _over_runs(plot: Plot, group: Group, views: list[View], lines: list[_Line]) 
     else:
         return plot
     x, of_flow = read
-    seen: dict[str, int] = {}
+    positions: dict[str, int] = {}
     traces = []
     for line in lines:
-        position = seen.setdefault(line.cc, -1) + 1
-        seen[line.cc] = position
+        position = positions.setdefault(line.cc, -1) + 1
+        positions[line.cc] = position
         values = [[of_flow(run, flow) for flow in line.flows] for run in range(len(views))]
         trace = _trace(line, position, x, np.array(values), plot.key == "throughput")
         if np.isfinite(trace.y).any():  # an algorithm may have no such variable
             traces.append(trace)
     references = [trace for trace in plot.traces if trace.is_reference]
     note = _note(len(views), any(len(line.flows) > 1 for line in lines), plot.key)
-    own = plot.note if plot.key == "throughput" else ""  # others speak of single flows
-    return replace(plot, traces=traces + references, note="; ".join(filter(None, (own, note))))
+    plot_note = plot.note if plot.key == "throughput" else ""  # others speak of single flows
+    return replace(
+        plot, traces=traces + references, note="; ".join(filter(None, (plot_note, note)))
+    )
 
 
 def _note(runs: int, is_many: bool, key: str) -> str:
@@ -122,34 +124,41 @@ def _trace(line: _Line, position: int, x: Floats, values: Floats, is_sum: bool) 
             low, high = (_percentile(values[0], q) for q in _SPREAD)
             band = (low, high)
     trace = Trace(
-        line.name, style.cc_colour(line.cc), x, y, style.dash(position), 1.5,
-        style.opacity(position), "before" if is_sum else "linear", band=band,
-    )  # fmt: skip
+        line.name,
+        style.cc_colour(line.cc),
+        x,
+        y,
+        dash=style.dash(position),
+        width=1.5,
+        opacity=style.opacity(position),
+        shape="before" if is_sum else "linear",
+        band=band,
+    )
     return thinned(trace, MAX_POINTS if band is None else _MAX_POINTS)
 
 
 def _nan_mean(values: Floats, axis: int) -> Floats:
-    known = ~np.isnan(values)
-    total = np.where(known, values, 0.0).sum(axis=axis)
-    counts = known.sum(axis=axis)
+    valid = ~np.isnan(values)
+    total = np.where(valid, values, 0.0).sum(axis=axis)
+    counts = valid.sum(axis=axis)
     mean: Floats = np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
     return mean
 
 
 def _percentile(values: Floats, q: float) -> Floats:
-    found = [np.percentile(x[~np.isnan(x)], q) if (~np.isnan(x)).any() else np.nan
-             for x in values.T]  # fmt: skip
-    return np.array(found, dtype=np.float64)
+    columns = [column[~np.isnan(column)] for column in values.T]
+    percentiles = [np.percentile(column, q) if column.size else np.nan for column in columns]
+    return np.array(percentiles, dtype=np.float64)
 
 
 _Read = tuple[Floats, Callable[[int, int], Floats]]
 
 
 def _throughputs(views: list[View], window: float) -> _Read:
-    found = [smooth_throughput_over_time(view, window) for view in views]
-    size = min(ends.size for ends, _ in found)
-    x = found[0][0][:size]
-    return x, lambda run, flow: found[run][1][flow, :size] / 1e6
+    throughputs = [smooth_throughput_over_time(view, window) for view in views]
+    size = min(ends.size for ends, _ in throughputs)
+    x = throughputs[0][0][:size]
+    return x, lambda run, flow: throughputs[run][1][flow, :size] / 1e6
 
 
 def _samples(views: list[View], column: str, divisor: float) -> _Read:
@@ -160,10 +169,10 @@ def _samples(views: list[View], column: str, divisor: float) -> _Read:
     def read(run: int, flow: int) -> Floats:
         samples = views[run].flow_samples(flow)
         times, values = samples["t_us"] / 1e6, samples[column] / divisor
-        known = ~np.isnan(values)
-        if not known.any():
+        valid = ~np.isnan(values)
+        if not valid.any():
             return np.full(x.shape, np.nan)
-        found: Floats = np.interp(x, times[known], values[known], left=np.nan, right=np.nan)
-        return found
+        interpolated: Floats = np.interp(x, times[valid], values[valid], left=np.nan, right=np.nan)
+        return interpolated
 
     return x, read

@@ -211,24 +211,30 @@ def read_run(recording: Recording) -> Run:
         )
     ccs = [str(cc) for cc in view.flows["cc"]]
     return Run(
-        recording, metadata, summary_of(view), recording.warnings, ccs,
-        goodput_bps(view), queue_delay_rttmin(view), ping_ms(view),
-        {cc: link_share(view, cc) for cc in dict.fromkeys(ccs)},
-    )  # fmt: skip
+        recording,
+        metadata,
+        summary=summary_of(view),
+        warnings=recording.warnings,
+        ccs=ccs,
+        goodput_bps=goodput_bps(view),
+        queue_delay_rttmin=queue_delay_rttmin(view),
+        ping_ms=ping_ms(view),
+        shares={cc: link_share(view, cc) for cc in dict.fromkeys(ccs)},
+    )
 
 
 def grouped(runs: Sequence[Run]) -> list[Group]:
     """Runs grouped by engine, its options, the kernel and the plan, the seed left out; labels tell
     groups apart."""
-    found: dict[str, list[Run]] = {}
+    by_key: dict[str, list[Run]] = {}
     for run in runs:
         metadata = run.metadata
         plan = _repeated(run.recording)
-        what = [run.name, metadata.engine, metadata.options, metadata.kernel, plan]
-        key = json.dumps(what, sort_keys=True)
-        found.setdefault(key, []).append(run)
-    labels = labels_of([_identity(members) for members in found.values()])
-    return [Group(label, members) for label, members in zip(labels, found.values(), strict=True)]
+        identity = [run.name, metadata.engine, metadata.options, metadata.kernel, plan]
+        key = json.dumps(identity, sort_keys=True)
+        by_key.setdefault(key, []).append(run)
+    labels = labels_of([_identity(members) for members in by_key.values()])
+    return [Group(label, members) for label, members in zip(labels, by_key.values(), strict=True)]
 
 
 def _identity(runs: Sequence[Run]) -> Identity:
@@ -255,5 +261,5 @@ def _metadata(recording: Recording) -> Metadata:
     try:
         return Metadata.model_validate(recording.metadata)
     except ValidationError as error:
-        found = explain(error, Metadata)
-        raise RecordingError(f"{recording.path}/metadata.json: {found}") from None
+        problem = explain(error, Metadata)
+        raise RecordingError(f"{recording.path}/metadata.json: {problem}") from None

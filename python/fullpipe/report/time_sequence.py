@@ -69,13 +69,20 @@ def time_sequence(
             f"{capture}: connection {number} has no packet between --from and --to; it sends from "
             f"{format_time(data.sent[0][0] * 1e9)} to {format_time(data.sent[-1][0] * 1e9)}"
         )
-    note = "" if reply.scale is not None else (
-        "the capture lacks the handshake: the window's scale is not known, and it is not drawn"
-    )  # fmt: skip
+    note = ""
+    if reply.scale is None:
+        note = (
+            "the capture lacks the handshake: the window's scale is not known, and it is not drawn"
+        )
     return Plot(
-        "time_sequence", f"Time and sequence, connection {number}", "time (s)",
-        "sequence number (KiB)", traces, note=note, zero=False,
-    )  # fmt: skip
+        "time_sequence",
+        f"Time and sequence, connection {number}",
+        x_title="time (s)",
+        y_title="sequence number (KiB)",
+        traces=traces,
+        note=note,
+        zero=False,
+    )
 
 
 def _connection(capture: Path, number: int) -> tuple[_Side, _Side]:
@@ -89,33 +96,33 @@ def _connection(capture: Path, number: int) -> tuple[_Side, _Side]:
             continue
         near, far = (packet.src, segment.sport), (packet.dst, segment.dport)
         if numbers.setdefault(frozenset((near, far)), len(numbers) + 1) == number:
-            mine, other = (sides.setdefault(end, _Side()) for end in (near, far))
-            _take(mine, other, (at_ns - zero_ns) / 1e9, packet, segment)
+            sender, peer = (sides.setdefault(end, _Side()) for end in (near, far))
+            _take(sender, peer, (at_ns - zero_ns) / 1e9, packet, segment)
     if len(sides) != 2:
         raise UserError(f"{capture}: has {len(numbers)} TCP connections, none with number {number}")
-    one, two = sides.values()
-    return one, two
+    first, second = sides.values()
+    return first, second
 
 
-def _take(mine: _Side, other: _Side, time_s: float, packet: Any, segment: Any) -> None:
+def _take(sender: _Side, peer: _Side, time_s: float, packet: Any, segment: Any) -> None:
     """A segment that one end sends to the other."""
     options = dict(dpkt.tcp.parse_opts(segment.opts))
     if segment.flags & dpkt.tcp.TH_SYN:
-        mine.base = (segment.seq + 1) % _WRAP
-        mine.scale = options[_SCALE][0] if options.get(_SCALE) else 0
+        sender.base = (segment.seq + 1) % _WRAP
+        sender.scale = options[_SCALE][0] if options.get(_SCALE) else 0
         return
     length = payload_bytes(packet, segment.off * 4)
     if length > 0:
-        mine.transmit(time_s, segment.seq, length)
-    if segment.flags & dpkt.tcp.TH_ACK and other.base is not None:
-        blocks = _blocks(options.get(_SACK, b""), other)
-        mine.acks.append((time_s, other.offset(segment.ack), segment.win, blocks))
+        sender.transmit(time_s, segment.seq, length)
+    if segment.flags & dpkt.tcp.TH_ACK and peer.base is not None:
+        blocks = _blocks(options.get(_SACK, b""), peer)
+        sender.acks.append((time_s, peer.offset(segment.ack), segment.win, blocks))
 
 
-def _blocks(value: bytes, other: _Side) -> list[tuple[int, int]]:
+def _blocks(value: bytes, peer: _Side) -> list[tuple[int, int]]:
     edges = [int.from_bytes(value[i : i + 4], "big") for i in range(0, len(value) // 8 * 8, 4)]
     return [
-        (other.offset(low), other.offset(high))
+        (peer.offset(low), peer.offset(high))
         for low, high in zip(edges[::2], edges[1::2], strict=True)
     ]
 
@@ -124,8 +131,8 @@ def _traces(data: _Side, reply: _Side, start_s: float, end_s: float) -> list[Tra
     def within(time_s: float) -> bool:
         return start_s <= time_s <= end_s
 
-    sent = [one for one in data.sent if within(one[0])]
-    acks = [one for one in reply.acks if within(one[0])]
+    sent = [segment for segment in data.sent if within(segment[0])]
+    acks = [ack for ack in reply.acks if within(ack[0])]
     new = [(at, low, high) for at, low, high, again in sent if not again]
     again = [(at, low, high) for at, low, high, again in sent if again]
     sacked = [(at, low, high) for at, _, _, blocks in acks for low, high in blocks]
@@ -133,10 +140,16 @@ def _traces(data: _Side, reply: _Side, start_s: float, end_s: float) -> list[Tra
     traces = [
         Trace(f"sent ({len(new)})", style.NEUTRAL, *_bars(new), width=1.4),
         Trace(f"sent again ({len(again)})", _AGAIN, *_bars(again), width=2.6),
-        Trace("acknowledged", style.CC_COLOURS["bbr2"], times,
-              np.array([ack for _, ack, _, _ in acks]) / KIB, shape="after", width=1.2),
+        Trace(
+            "acknowledged",
+            style.CC_COLOURS["bbr2"],
+            times,
+            np.array([ack for _, ack, _, _ in acks]) / KIB,
+            shape="after",
+            width=1.2,
+        ),
         Trace("SACKed", _SACKED, *_bars(sacked), width=1.0),
-    ]  # fmt: skip
+    ]
     if reply.scale is not None:
         edges = np.array([ack + (window << reply.scale) for _, ack, window, _ in acks]) / KIB
         traces.append(Trace("window's edge", _WINDOW, times, edges, "dash", 1.0, shape="after"))

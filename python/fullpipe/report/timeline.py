@@ -54,9 +54,9 @@ class _Flow:
         x, y = thin(x, y)
         return Trace(self.name, self.colour, x, y, self.dash, 1.5, self.opacity, shape)
 
-    def second(self, what: str, x: Floats, y: Floats) -> Trace:
+    def second(self, quantity: str, x: Floats, y: Floats) -> Trace:
         x, y = thin(x, y)
-        return Trace(f"{self.name} {what}", self.colour, x, y, "dot", 1.0, 0.6)
+        return Trace(f"{self.name} {quantity}", self.colour, x, y, "dot", 1.0, 0.6)
 
 
 def time_plots(run: Run) -> list[Plot]:
@@ -64,11 +64,20 @@ def time_plots(run: Run) -> list[Plot]:
     view = View(run.recording, start_s=0.0)
     flows = _chosen(view)
     plots = [
-        _throughput(run, view, flows), _cwnd(view, flows), _rtt(view, flows), _queue(run, view),
-        _queue_delay(view), _rates(run, view, flows), _phases(view, flows), _ping(view),
+        _throughput(run, view, flows),
+        _cwnd(view, flows),
+        _rtt(view, flows),
+        _queue(run, view),
+        _queue_delay(view),
+        _rates(run, view, flows),
+        _phases(view, flows),
+        _ping(view),
         *variable_plots(view, run.metadata.variables, flows),
-        flows_at_once(run, view), sampled_windows(view), *page_plots(view), *host_plots(view),
-    ]  # fmt: skip
+        flows_at_once(run, view),
+        sampled_windows(view),
+        *page_plots(view),
+        *host_plots(view),
+    ]
     warmup_s = min(run.metadata.warmup_ns / 1e9, view.end_s)
     return [
         replace(plot, warmup_s=warmup_s) if plot.over_time else plot
@@ -113,17 +122,22 @@ def _throughput(run: Run, view: View, flows: list[_Flow]) -> Plot:
     of_flows = np.array([str(direction) for direction in view.flows["direction"]])
     directions = sorted(set(of_flows), reverse=True)  # up before down
     for position, direction in enumerate(directions):
-        mine = of_flows == direction
-        if mine.sum() > 1 and ends.size:
-            x, y = thin(ends, rates[mine].sum(axis=0) / 1e6)
+        selected = of_flows == direction
+        if selected.sum() > 1 and ends.size:
+            x, y = thin(ends, rates[selected].sum(axis=0) / 1e6)
             name = f"all {direction}loads" if len(directions) > 1 else "all flows"
             dash = style.dash(position)
             traces.append(Trace(name, style.NEUTRAL, x, y, dash, 1.0, shape="before"))
     traces += _bottleneck_rates(view, window) if traces else []
     return Plot(
-        "throughput", "Throughput", "time (s)", "goodput (Mbit/s)", traces, over_time=True,
+        "throughput",
+        "Throughput",
+        x_title="time (s)",
+        y_title="goodput (Mbit/s)",
+        traces=traces,
+        over_time=True,
         note=f"payload of the packets delivered in each window of {window:g} s, over the window",
-    )  # fmt: skip
+    )
 
 
 def _cwnd(view: View, flows: list[_Flow]) -> Plot:
@@ -132,13 +146,18 @@ def _cwnd(view: View, flows: list[_Flow]) -> Plot:
         samples = view.flow_samples(flow.id)
         times = samples["t_us"] / 1e6
         traces.append(flow.trace(times, samples["cwnd_packets"]))
-        if len(flows) <= MAX_FLOWS_OF_TWO_LINES and _known(samples["inflight_packets"]):
+        if len(flows) <= MAX_FLOWS_OF_TWO_LINES and _any_valid(samples["inflight_packets"]):
             traces.append(flow.second("inflight", times, samples["inflight_packets"]))
     marks, note = _events(view, flows)
     return Plot(
-        "cwnd", "Congestion window and data in flight", "time (s)", "packets", traces + marks,
-        note=note, over_time=True,
-    )  # fmt: skip
+        "cwnd",
+        "Congestion window and data in flight",
+        x_title="time (s)",
+        y_title="packets",
+        traces=traces + marks,
+        note=note,
+        over_time=True,
+    )
 
 
 def _events(view: View, flows: list[_Flow]) -> tuple[list[Trace], str]:
@@ -151,8 +170,8 @@ def _events(view: View, flows: list[_Flow]) -> tuple[list[Trace], str]:
         mark, colour, title = _EVENT_MARKS.get(kind, ("circle", style.REFERENCE, kind))
         xs, ys = [], []
         for flow_id, samples in drawn.items():
-            mine = (events["event"] == kind) & (events["flow_id"] == flow_id)
-            times = events["t_us"][mine]
+            selected = (events["event"] == kind) & (events["flow_id"] == flow_id)
+            times = events["t_us"][selected]
             if times.size and samples["t_us"].size:
                 before = np.searchsorted(samples["t_us"], times, side="right") - 1
                 xs.append(times / 1e6)
@@ -188,9 +207,9 @@ def _queue(run: Run, view: View) -> Plot:
     if path is not None:
         bottlenecks = _bottlenecks(view)
         delays_ms = {
-            direction: 8e3 * KIB / one.capacity.rates[0][1]
-            for direction, one in bottlenecks.items()
-            if one.capacity.is_constant
+            direction: 8e3 * KIB / bottleneck.capacity.rates[0][1]
+            for direction, bottleneck in bottlenecks.items()
+            if bottleneck.capacity.is_constant
         }
         if len(delays_ms) == len(bottlenecks) == 1:
             (delay_ms,) = delays_ms.values()
@@ -202,15 +221,21 @@ def _queue(run: Run, view: View) -> Plot:
         )
         note = f"1 KiB is {is_each} at the bottleneck's rate; " if is_each else ""
         note += f"RTTmin is {view.rtt_min_s * 1e3:g} ms"
-        peak = float(np.nanmax(y)) if _known(y) else 0.0
+        peak = float(np.nanmax(y)) if _any_valid(y) else 0.0
         for direction, limit in _limits(path, view).items():
             if limit / KIB < 3 * peak:
                 traces.append(_reference("limit", view, limit / KIB, direction))
             note += f"; limit {direction}".rstrip() + f" {format_size(limit)}"
     return Plot(
-        "queue", "Bottleneck queue", "time (s)", "backlog (KiB)", traces, right=right, note=note,
+        "queue",
+        "Bottleneck queue",
+        x_title="time (s)",
+        y_title="backlog (KiB)",
+        traces=traces,
+        right=right,
+        note=note,
         over_time=True,
-    )  # fmt: skip
+    )
 
 
 def _queue_delay(view: View) -> Plot:
@@ -225,11 +250,16 @@ def _queue_delay(view: View) -> Plot:
             )
     rtt_ms = view.rtt_min_s * 1e3
     return Plot(
-        "queue_delay", "Queueing delay", "time (s)", "delay (ms)", traces,
-        right=("delay (RTTmin)", 1 / rtt_ms) if rtt_ms > 0 else None, over_time=True,
+        "queue_delay",
+        "Queueing delay",
+        x_title="time (s)",
+        y_title="delay (ms)",
+        traces=traces,
+        right=("delay (RTTmin)", 1 / rtt_ms) if rtt_ms > 0 else None,
+        over_time=True,
         note="the time that the bottleneck takes for its backlog, at the rates that follow; "
         f"RTTmin is {rtt_ms:g} ms",
-    )  # fmt: skip
+    )
 
 
 def _queues(view: View) -> list[tuple[str, str]]:
@@ -240,12 +270,15 @@ def _queues(view: View) -> list[tuple[str, str]]:
     named = sorted({str(name) for name in samples["queue"]} - {"forward", "reverse"})
     if not named:
         limited = {
-            direction: known for direction, known in view.bottlenecks.items() if known.rate_bps
+            direction: bottleneck
+            for direction, bottleneck in view.bottlenecks.items()
+            if bottleneck.rate_bps
         }
         if len(limited) < 2:
             return [("queue", view.main_queue)]
         return [
-            (_of_direction("queue", direction), known.queue) for direction, known in limited.items()
+            (_of_direction("queue", direction), bottleneck.queue)
+            for direction, bottleneck in limited.items()
         ]
     held = [name for name in named if (view.queue(name)["queue_bytes"] > 0).any()]
     return [(name, name) for name in (held or named)[:MAX_QUEUES]]
@@ -255,17 +288,17 @@ def _limits(path: Path, view: View) -> dict[str, float]:
     """Limits of the queues in bytes, by direction where there are two; of a row of links that of
     the slowest one up."""
     queues = {"up": path.qdisc, "down": path.reverse_qdisc}
-    found: dict[str, float] = {}
-    for direction, known in view.bottlenecks.items():
+    limits: dict[str, float] = {}
+    for direction, bottleneck in view.bottlenecks.items():
         qdisc = queues[direction]
-        if qdisc is None or known.queue.endswith(".reverse"):
+        if qdisc is None or bottleneck.queue.endswith(".reverse"):
             continue
         limit = qdisc.limit_bytes
         if limit is None and qdisc.limit_packets is not None:
             limit = qdisc.limit_packets * (path.mtu_bytes + LINK_HEADER_BYTES)
         if limit is not None:
-            found[direction if len(view.bottlenecks) > 1 else ""] = limit
-    return found
+            limits[direction if len(view.bottlenecks) > 1 else ""] = limit
+    return limits
 
 
 def _rates(run: Run, view: View, flows: list[_Flow]) -> Plot:
@@ -274,8 +307,8 @@ def _rates(run: Run, view: View, flows: list[_Flow]) -> Plot:
         samples = view.flow_samples(flow.id)
         paced = samples["pacing_rate_bps"]
         estimate = _of(estimates, flow.id, "bw_bps")
-        modelled = _known(estimate)
-        if _known(paced):
+        modelled = _any_valid(estimate)
+        if _any_valid(paced):
             line = flow.trace(samples["t_us"] / 1e6, paced / 1e6)
             traces.append(line)
         if modelled and len(flows) <= MAX_FLOWS_OF_TWO_LINES:
@@ -283,9 +316,13 @@ def _rates(run: Run, view: View, flows: list[_Flow]) -> Plot:
             traces.append(flow.second("bandwidth estimate", times, estimate / 1e6))
     traces += _bottleneck_rates(view, window_s(run, view)) if traces else []
     return Plot(
-        "rates", "Pacing rate and the algorithm's bandwidth estimate", "time (s)",
-        "rate (Mbit/s)", traces, over_time=True,
-    )  # fmt: skip
+        "rates",
+        "Pacing rate and the algorithm's bandwidth estimate",
+        x_title="time (s)",
+        y_title="rate (Mbit/s)",
+        traces=traces,
+        over_time=True,
+    )
 
 
 def _phases(view: View, flows: list[_Flow]) -> Plot:
@@ -300,23 +337,31 @@ def _phases(view: View, flows: list[_Flow]) -> Plot:
             continue
         starts, ends, kinds = _stretches(times[keep], names[keep])
         for name in set(kinds):
-            mine = kinds == name
-            parts.setdefault(str(name), []).append((len(rows), starts[mine], ends[mine]))
+            of_kind = kinds == name
+            parts.setdefault(str(name), []).append((len(rows), starts[of_kind], ends[of_kind]))
         rows.append(flow.name)
     spans = [
         Spans(
-            name, style.phase_colour(name),
-            np.concatenate([np.full(starts.size, float(row)) for row, starts, _ in parts[name]]),
-            np.concatenate([starts for _, starts, _ in parts[name]]),
-            np.concatenate([ends for _, _, ends in parts[name]]),
+            name,
+            style.phase_colour(name),
+            rows=np.concatenate(
+                [np.full(starts.size, float(row)) for row, starts, _ in parts[name]]
+            ),
+            starts=np.concatenate([starts for _, starts, _ in parts[name]]),
+            ends=np.concatenate([ends for _, _, ends in parts[name]]),
         )
         for name in style.phase_order(set(parts))
-    ]  # fmt: skip
+    ]
     return Plot(
-        "phases", "Phases of the algorithms", "time (s)", "", spans=spans, rows=tuple(rows),
+        "phases",
+        "Phases of the algorithms",
+        x_title="time (s)",
+        y_title="",
+        spans=spans,
+        rows=tuple(rows),
         note="as seen at the samples; a phase that begins and ends between two is not seen",
         over_time=True,
-    )  # fmt: skip
+    )
 
 
 def _stretches(times: Floats, names: Floats) -> tuple[Floats, Floats, Floats]:
@@ -332,8 +377,8 @@ def _stretches(times: Floats, names: Floats) -> tuple[Floats, Floats, Floats]:
         ends = np.array([times[piece[-1]] for piece in pieces])
         kinds = []
         for piece in pieces:
-            found, counts = np.unique(names[piece], return_counts=True)
-            kinds.append(found[counts.argmax()])
+            phases, counts = np.unique(names[piece], return_counts=True)
+            kinds.append(phases[counts.argmax()])
         return starts, ends, np.array(kinds)
     last = np.concatenate((first[1:], [times.size])) - 1
     return starts[first], times[last], names[first]
@@ -343,8 +388,8 @@ def _ping(view: View) -> Plot:
     samples = view.samples("ping_samples")
     traces = []
     for position, name in enumerate(sorted({str(probe) for probe in samples["probe"]})[:MAX_FLOWS]):
-        mine = samples["probe"] == name
-        x, y = thin(samples["t_us"][mine] / 1e6, samples["rtt_us"][mine] / 1e3)
+        of_probe = samples["probe"] == name
+        x, y = thin(samples["t_us"][of_probe] / 1e6, samples["rtt_us"][of_probe] / 1e3)
         traces.append(Trace(name, style.NEUTRAL, x, y, style.dash(position), 1.2))
     return Plot("ping", "Ping", "time (s)", "RTT (ms)", traces, over_time=True)
 
@@ -376,18 +421,18 @@ def _capacity_line(view: View, direction: str, planned: Capacity, window_s: floa
 def _bottlenecks(view: View) -> dict[str, Bottleneck]:
     """The bottlenecks whose capacity is known, by the directions in which data goes; by "" where
     all carry the same."""
-    known = {
-        str(direction): one
-        for direction, one in view.bottlenecks.items()
-        if one.capacity != Capacity()
+    bottlenecks = {
+        str(direction): bottleneck
+        for direction, bottleneck in view.bottlenecks.items()
+        if bottleneck.capacity != Capacity()
     }
-    if len({one.capacity for one in known.values()}) == 1:
-        return {"": next(iter(known.values()))}
-    return known
+    if len({bottleneck.capacity for bottleneck in bottlenecks.values()}) == 1:
+        return {"": next(iter(bottlenecks.values()))}
+    return bottlenecks
 
 
-def _of_direction(what: str, direction: str) -> str:
-    return f"{what}, {direction}" if direction else what
+def _of_direction(name: str, direction: str) -> str:
+    return f"{name}, {direction}" if direction else name
 
 
 def _reference(name: str, view: View, value: float, direction: str = "") -> Trace:
@@ -399,9 +444,9 @@ def _reference(name: str, view: View, value: float, direction: str = "") -> Trac
 
 
 def _of(samples: Columns, flow_id: int, column: str) -> Floats:
-    found: Floats = samples[column][samples["flow_id"] == flow_id]
-    return found
+    values: Floats = samples[column][samples["flow_id"] == flow_id]
+    return values
 
 
-def _known(values: Floats) -> bool:
+def _any_valid(values: Floats) -> bool:
     return bool((~np.isnan(values)).any())

@@ -24,9 +24,9 @@ def tradeoff(groups: Sequence[Group]) -> Plot:
     names = [name for name, _, _, _ in points]
     colours = {colour for _, colour, _, _ in points}
     traces: list[Trace] = []
-    for index, (name, own, x, y) in enumerate(points):
+    for index, (name, cc_colour, x, y) in enumerate(points):
         # Several groups of one algorithm have a colour each.
-        colour = style.line_colour(index) if len(colours) == 1 and len(names) > 1 else own
+        colour = style.line_colour(index) if len(colours) == 1 and len(names) > 1 else cc_colour
         before = sum(trace.colour == colour and bool(trace.mark) for trace in traces)
         mean = np.array([x.mean()]), np.array([y.mean()])
         traces.append(Trace(name, colour, *mean, mark=MARKS[before % len(MARKS)]))
@@ -34,26 +34,30 @@ def tradeoff(groups: Sequence[Group]) -> Plot:
             traces.append(Trace("", colour, *ellipse(x, y), width=1.2))
     runs = "; ".join(sorted({group.count for group in groups}))
     return Plot(
-        "tradeoff", "Throughput against delay", "RTT, 95th percentile (ms)", "goodput (Mbit/s)",
-        traces if len(points) > 1 else [],
+        "tradeoff",
+        "Throughput against delay",
+        x_title="RTT, 95th percentile (ms)",
+        y_title="goodput (Mbit/s)",
+        traces=traces if len(points) > 1 else [],
         note=f"a point is the mean of the runs ({runs}), the ellipse one standard deviation around "
         "it; up and to the left is better",
-    )  # fmt: skip
+    )
 
 
 def _points(group: Group) -> list[tuple[str, str, Floats, Floats]]:
     """(name, colour, RTTs, goodputs), a value for each run, of each `[[flow]]`."""
-    found = []
+    points = []
     of_runs = [{row["group"]: row for row in run.summary["groups"]} for run in group.runs]
     for name, first in of_runs[0].items():
         rows = [rows[name] for rows in of_runs if name in rows]
-        known = [
-            row for row in rows
+        complete = [
+            row
+            for row in rows
             if row["rtt_us"]["p95"] is not None and row["goodput_all_bps"] is not None
-        ]  # fmt: skip
-        if known:
+        ]
+        if complete:
             label = group.label if len(of_runs[0]) == 1 else f"{group.label}: {name}"
-            x = np.array([row["rtt_us"]["p95"] / 1e3 for row in known])
-            y = np.array([row["goodput_all_bps"] / 1e6 for row in known])
-            found.append((label, style.cc_colour(first["cc"]), x, y))
-    return found
+            x = np.array([row["rtt_us"]["p95"] / 1e3 for row in complete])
+            y = np.array([row["goodput_all_bps"] / 1e6 for row in complete])
+            points.append((label, style.cc_colour(first["cc"]), x, y))
+    return points

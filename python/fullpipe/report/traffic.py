@@ -38,11 +38,23 @@ def traffic_cdfs(groups: Sequence[Group]) -> list[Plot]:
             over_size.append(Trace(f"{label}: SRPT", style.REFERENCE, x, y, dash, 1.0))
     note = "completion over size / rate + RTT; handshake and slow start are no part of the ideal"
     plots = [
-        Plot("slowdown_cdf", "Slowdown of flows: distribution", "slowdown", "share of flows",
-             over_all, note=note),
-        Plot("slowdown_size", "Slowdown by size", "log10 of size in bytes", "mean slowdown",
-             over_size, note=f"{note}; SRPT: what an ideal link would do with the same arrivals"),
-    ]  # fmt: skip
+        Plot(
+            "slowdown_cdf",
+            "Slowdown of flows: distribution",
+            x_title="slowdown",
+            y_title="share of flows",
+            traces=over_all,
+            note=note,
+        ),
+        Plot(
+            "slowdown_size",
+            "Slowdown by size",
+            x_title="log10 of size in bytes",
+            y_title="mean slowdown",
+            traces=over_size,
+            note=f"{note}; SRPT: what an ideal link would do with the same arrivals",
+        ),
+    ]
     return [plot for plot in plots if not plot.empty]
 
 
@@ -54,8 +66,15 @@ def flows_at_once(run: Run, view: View) -> Plot:
         x, y = thin(*_steps(flows, until_s))
         colour = style.cc_colour(flows.cc)
         traces.append(Trace(flows.name, colour, x, y, style.dash(position), 1.2, shape="after"))
-    return Plot("at_once", "Flows at once", "time (s)", "flows", traces, over_time=True,
-                note="from the call to connect to the last acknowledged byte")  # fmt: skip
+    return Plot(
+        "at_once",
+        "Flows at once",
+        x_title="time (s)",
+        y_title="flows",
+        traces=traces,
+        over_time=True,
+        note="from the call to connect to the last acknowledged byte",
+    )
 
 
 def sampled_windows(view: View) -> Plot:
@@ -66,12 +85,19 @@ def sampled_windows(view: View) -> Plot:
         asked = np.unique(np.stack((columns["group_id"], columns["number"]), axis=1), axis=0)
         for position, (index, number) in enumerate(asked[:MAX_SAMPLED]):
             group = view.plan["traffic"][int(index)]
-            mine = (columns["group_id"] == index) & (columns["number"] == number)
-            x, y = thin(columns["t_us"][mine] / 1e6, columns["cwnd_packets"][mine])
+            of_flow = (columns["group_id"] == index) & (columns["number"] == number)
+            x, y = thin(columns["t_us"][of_flow] / 1e6, columns["cwnd_packets"][of_flow])
             colour, dash = style.cc_colour(group["cc"]["name"]), style.dash(position)
             traces.append(Trace(f"{group['name']} flow {number:.0f}", colour, x, y, dash, 1.2))
-    return Plot("traffic_cwnd", "Windows of sampled flows", "time (s)", "packets", traces,
-                over_time=True, note=f"the first {MAX_SAMPLED} of traffic.samples")  # fmt: skip
+    return Plot(
+        "traffic_cwnd",
+        "Windows of sampled flows",
+        x_title="time (s)",
+        y_title="packets",
+        traces=traces,
+        over_time=True,
+        note=f"the first {MAX_SAMPLED} of traffic.samples",
+    )
 
 
 def _steps(flows: TrafficFlows, until_s: float) -> tuple[Floats, Floats]:
@@ -82,8 +108,8 @@ def _steps(flows: TrafficFlows, until_s: float) -> tuple[Floats, Floats]:
 
 def _means(sizes: Floats, values: Floats) -> tuple[Floats, Floats]:
     """(log10 of sizes, means of values) of flows ordered by size, in parts of equal number."""
-    known = ~np.isnan(values) & (sizes > 0)
-    sizes, values = sizes[known], values[known]
+    valid = ~np.isnan(values) & (sizes > 0)
+    sizes, values = sizes[valid], values[valid]
     parts = int(np.clip(sizes.size // MIN_FLOWS_A_POINT, 1, MAX_POINTS))
     if not sizes.size:
         return sizes, values

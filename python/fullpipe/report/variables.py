@@ -45,26 +45,28 @@ def variable_plots(
     of_unit: dict[str, list[Callable[[int], Trace]]] = {}
     meanings: dict[str, dict[str, str]] = {}
     for flow in flows:
-        mine = samples["flow_id"] == flow.id if described else np.empty(0)
+        of_flow = samples["flow_id"] == flow.id if described else np.empty(0)
         for column, about in described.get(str(view.flows["cc"][flow.id]), {}).items():
             values = samples.get(column, np.empty(0))
-            if not values.size or not np.isfinite(values[mine]).any():
+            if not values.size or not np.isfinite(values[of_flow]).any():
                 continue
             unit, factor = _SHOWN.get(about.unit, (about.unit, 1.0))
             name = column.removesuffix(f"_{_ending(about.unit)}")
-            x, y = samples["t_us"][mine] / 1e6, values[mine] * factor
+            x, y = samples["t_us"][of_flow] / 1e6, values[of_flow] * factor
             of_unit.setdefault(unit, []).append(_line(f"{flow.name} {name}", x, y))
             meanings.setdefault(unit, {})[name] = about.meaning
     return [
         Plot(
             "-".join(["variables", *re.findall(r"[a-z0-9]+", unit.lower())]),
-            f"Variables of the algorithms{f', in {unit}' if unit else ''}", "time (s)",
-            unit or "value", [make(place) for place, make in enumerate(lines[:MAX_LINES])],
+            f"Variables of the algorithms{f', in {unit}' if unit else ''}",
+            x_title="time (s)",
+            y_title=unit or "value",
+            traces=[make(position) for position, make in enumerate(lines[:MAX_LINES])],
             over_time=True,
             note="; ".join(f"{name}: {text}" for name, text in meanings[unit].items()),
         )
         for unit, lines in of_unit.items()
-    ]  # fmt: skip
+    ]
 
 
 def _ending(unit: str) -> str:
@@ -72,7 +74,7 @@ def _ending(unit: str) -> str:
 
 
 def _line(name: str, x: Floats, y: Floats) -> Callable[[int], Trace]:
-    def make(place: int) -> Trace:
-        return Trace(name, style.line_colour(place), *thin(x, y), shape="before")
+    def make(position: int) -> Trace:
+        return Trace(name, style.line_colour(position), *thin(x, y), shape="before")
 
     return make
