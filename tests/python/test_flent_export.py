@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,44 @@ def test_an_export_read_back_carries_the_same_bytes_names_and_pings(
     )
     assert read == pytest.approx(answers, abs=1)
     assert back.metadata["flent"]["warnings"] == []
+
+
+PAGE = {"name": "news", "cc": "cubic", "levels": [["10KB"]], "interval": "1s"}
+CALL = {"name": "call", "rate": "64kbit", "payload": "160B"}
+VIDEO = {"name": "video", "rate": "500kbit", "frames": 25}
+
+
+@pytest.mark.parametrize(
+    ("senders", "test", "series"),
+    [
+        ({"flow": [{"cc": "cubic"}], "page": [PAGE], "udp": [CALL]}, "tcp_1up",
+         {"TCP upload", "HTTP latency", "VoIP::delay"}),
+        ({"flow": [], "page": [PAGE]}, "http", {"HTTP latency"}),
+        ({"flow": [], "udp": [CALL, VIDEO]}, "voip", {"VoIP call::loss", "VoIP video::jitter"}),
+    ],
+)  # fmt: skip
+def test_pages_and_streams_are_in_the_file_whatever_else_is(
+    senders: dict[str, Any], test: str, series: set[str], tmp_path: Path
+) -> None:
+    recording = recorded(tmp_path / "recording", senders.pop("flow"), **senders)
+    assert export_flent(recording, tmp_path / "made.flent.gz").test == test
+    file = json.loads(gzip.decompress((tmp_path / "made.flent.gz").read_bytes()))
+    assert series <= file["results"].keys()
+    if "HTTP latency" in series:
+        took = [point["val"] for point in file["raw_values"]["HTTP latency"]]
+        loads = [row for row in rows(recording, "page_loads") if row["done_us"] is not None]
+        expected = [(row["done_us"] - row["start_us"]) / 1e3 for row in loads]
+        assert len(took) > 3 and took == pytest.approx(expected)
+
+
+def test_what_no_test_of_flents_has_is_said(tmp_path: Path) -> None:
+    group = {"name": "web", "cc": "reno", "load": 0.1, "sizes": "10KB"}
+    recorded(tmp_path / "recording", [{"cc": "cubic"}], traffic=[group])
+    done = CliRunner().invoke(
+        app, ["flent", "export", str(tmp_path / "recording"), "-o", str(tmp_path / "x.flent.gz")]
+    )
+    assert done.exit_code == 0, done.output
+    assert "left out, web" in " ".join(done.output.split())
 
 
 def test_a_flent_file_imported_and_exported_keeps_its_totals(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from fullpipe.base.errors import UserError
-from fullpipe.base.units import MIB
+from fullpipe.base.units import MIB, counted
 from fullpipe.cli.options import Json
 from fullpipe.cli.output import console, message, number, text_table
 
@@ -119,7 +119,12 @@ def export(
         recording = Recording.open(path)
         file = out if is_file else out / f"{path.resolve().name}.flent.gz"
         shape = export_flent(recording, file, test, title)
-        console.print(f"{file}: {shape.test}, {len(shape.flows)} flow(s)", soft_wrap=True)
+        kinds = {"flow": shape.flows, "page": shape.pages, "stream": shape.streams}
+        held = ", ".join(counted(len(names), kind) for kind, names in kinds.items() if names)
+        console.print(f"{file}: {shape.test}, {held}", soft_wrap=True)
+        for group in recording.metadata.get("plan", {}).get("traffic", []):
+            message(f"note: {path.name}: no test of Flent's has flows that come and go: left out, "
+                    f"{group['name']}")  # fmt: skip
 
 
 @app.command()

@@ -22,7 +22,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.flent.applications import page_series, stream_series
 from fullpipe.flent.document import Floats
 from fullpipe.flent.gridding import Columns, SeriesData, flow_series, ping_series, queue_series
-from fullpipe.flent.shapes import TESTS, End, Shape, shape
+from fullpipe.flent.shapes import TESTS, End, Shape, of_applications, shape, with_applications
 from fullpipe.flent.templates import DELAY_S, Template, names, shape_of, template
 from fullpipe.flent.versions import FORMAT_VERSION
 from fullpipe.recording.recording import Recording, RecordingError
@@ -75,9 +75,12 @@ def flent_document(
     pages, streams = (
         [str(entry["name"]) for entry in plan.get(key, [])] for key in ("pages", "datagrams")
     )
-    layout = (of_test and shape_of(of_test, named, probes, pages, streams)) or shape(
-        test or (origin if origin in TESTS else None), ends, probes
-    )
+    layout = shape_of(of_test, named, probes, pages, streams) if of_test else None
+    if layout is None and not ends and test is None:
+        layout = of_applications(pages, streams, probes)
+    if layout is None:
+        of_flows = shape(test or (origin if origin in TESTS else None), ends, probes)
+        layout = with_applications(of_flows, pages, streams)
     clock = _Clock(recording, tables, of_test if of_test and layout.test == of_test.name else None)
     data: dict[str, SeriesData] = {}
     for index, name in enumerate(layout.flows):

@@ -7,7 +7,7 @@ rtt_fair.inc, ...): its plots find series by name. It must never know of recordi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fullpipe.base.errors import UserError
 
@@ -63,6 +63,27 @@ def shape(test: str | None, flows: Sequence[End], probes: Sequence[str]) -> Shap
     if test == "rtt_fair":
         return _rtt_fair(flows, probes)
     return _streams(test, flows, probes)
+
+
+def with_applications(of_flows: Shape, pages: Sequence[str], streams: Sequence[str]) -> Shape:
+    """The shape with series of pages and of streams of datagrams besides, by name. The only one of
+    a kind has the name that Flent's plots look for."""
+    return replace(of_flows, pages=_series("HTTP latency", pages), streams=_series("VoIP", streams))
+
+
+def of_applications(
+    pages: Sequence[str], streams: Sequence[str], probes: Sequence[str]
+) -> Shape | None:
+    """The shape of a recording without flows: Flent's test of pages or of streams, with all that
+    there is. None where there is neither."""
+    if not pages and not streams:
+        return None
+    bare = Shape("http" if pages else "voip", (), _named(("ICMP",), probes))
+    return with_applications(bare, pages, streams)
+
+
+def _series(base: str, names: Sequence[str]) -> tuple[str, ...]:
+    return (base,) if len(names) == 1 else tuple(f"{base} {name}" for name in names)
 
 
 def fitting_test(flows: Sequence[End]) -> str:
