@@ -42,7 +42,7 @@ def distributions(recording: Recording) -> dict[str, list[float]]:
     as a random byte has them; and the goodput (Mbit/s) of each active flow. Beside them the series
     over time that are kept of several runs, and of the run with seed 1."""
     view = View(recording)
-    found = {}
+    data = {}
     _, windows = metrics.throughput_over_time(view, series.WINDOW_S)
     by_flow, by_byte = _sizes(view)
     pages = [loads.time_s for loads in metrics.page_loads(view)]
@@ -54,24 +54,26 @@ def distributions(recording: Recording) -> dict[str, list[float]]:
         ("flow_bytes", by_flow),
         ("flow_bytes_by_byte", by_byte),
     ):
-        found[name] = series.percentiles(values)
+        data[name] = series.percentiles(values)
     rates = metrics.goodput_bps(view)
-    found["goodput_mbps"] = [round(float(x) / 1e6, 5) for x in rates[~np.isnan(rates)]]
+    data["goodput_mbps"] = [round(float(x) / 1e6, 5) for x in rates[~np.isnan(rates)]]
     seed = view.plan.get("seed", 0)
-    found |= series.repeated(view, seed)
-    return found | (series.series_of(view) if seed == 1 else {})
+    data |= series.repeated(view, seed)
+    return data | (series.series_of(view) if seed == 1 else {})
 
 
 def _sizes(view: View) -> tuple[Floats, Floats]:
     """Percentiles 0 to 100 of the sizes of traffic's flows, in bytes: of a random flow, and of the
     flow of a random byte."""
-    sizes = np.concatenate([np.empty(0), *(one.size_bytes for one in metrics.traffic_flows(view))])
+    sizes = np.concatenate(
+        [np.empty(0), *(group.size_bytes for group in metrics.traffic_flows(view))]
+    )
     if not sizes.size:
         return sizes, sizes
     ordered = np.sort(sizes)
     carried = np.cumsum(ordered) / ordered.sum()
-    place = np.searchsorted(carried, np.linspace(0, 1, 101)).clip(max=ordered.size - 1)
-    return ordered, ordered[place]
+    indices = np.searchsorted(carried, np.linspace(0, 1, 101)).clip(max=ordered.size - 1)
+    return ordered, ordered[indices]
 
 
 def _check(node: ast.expr) -> None:
@@ -81,13 +83,13 @@ def _check(node: ast.expr) -> None:
     elif isinstance(node, ast.Call):
         function, arguments, named = _call(node)
         try:
-            given = inspect.signature(function).bind(None, *arguments, **named).arguments
+            bound = inspect.signature(function).bind(None, *arguments, **named).arguments
         except TypeError as error:
             name = ast.unparse(node.func)
             raise ExpressionError(
                 f"{ast.unparse(node)}: {error}; {name}{_signature(function)}"
             ) from None
-        phase = given.get("phase", PHASES[0])
+        phase = bound.get("phase", PHASES[0])
         if phase not in PHASES:
             raise ExpressionError(f"{phase!r} is no phase; known are {', '.join(PHASES)}")
     else:

@@ -22,8 +22,16 @@ Measure = Callable[..., float]
 
 #: Phases as recordings name them (the registry of crates/fullpipe-cc).
 PHASES = (
-    "startup", "drain", "probe_rtt", "up", "down", "cruise", "refill", "slow_start", "avoidance",
-)  # fmt: skip
+    "startup",
+    "drain",
+    "probe_rtt",
+    "up",
+    "down",
+    "cruise",
+    "refill",
+    "slow_start",
+    "avoidance",
+)
 
 
 def _flows(view: View, group: str) -> list[int]:
@@ -31,29 +39,29 @@ def _flows(view: View, group: str) -> list[int]:
     stands for it with changed constants."""
     flows = view.flows
     names = zip(flows["flow"], flows["cc"], strict=True)
-    found = [
+    indices = [
         index
         for index, (name, cc) in enumerate(names)
         if group in ("", name, cc, str(cc).partition("[")[0], str(name).rpartition(".")[0])
     ]
-    if not found:
-        known = ", ".join(sorted({str(name) for name in flows["flow"]}))
-        raise ExpressionError(f"no flow belongs to {group!r}; flows are {known}")
-    return found
+    if not indices:
+        flow_names = ", ".join(sorted({str(name) for name in flows["flow"]}))
+        raise ExpressionError(f"no flow belongs to {group!r}; flows are {flow_names}")
+    return indices
 
 
 def _spread(values: Floats, at: str | float) -> float:
     """A quantile (0 to 1), or "mean", "min", "median", "max" of the known values."""
-    known = values[~np.isnan(values)]
-    if not known.size:
+    valid = values[~np.isnan(values)]
+    if not valid.size:
         return math.nan
     if at == "mean":
-        return float(known.mean())
+        return float(valid.mean())
     points = {"min": 0.0, "median": 0.5, "max": 1.0}
     point = points.get(at) if isinstance(at, str) else at
     if point is None or not 0 <= point <= 1:
         raise ExpressionError(f"{at!r} is not mean, min, median, max or a quantile from 0 to 1")
-    return float(np.quantile(known, point))
+    return float(np.quantile(valid, point))
 
 
 def _ratio(above: float, below: float) -> float:
@@ -147,10 +155,10 @@ def queue_delay_in_phase_rttmin(
 ) -> float:
     """Of the queueing delay at the samples in which a flow of the group is in a phase."""
     samples = view.samples("cc_samples")
-    mine = np.isin(samples["flow_id"], _flows(view, group))
-    times = samples["t_us"][mine & (samples["phase"] == phase)]
-    seen = np.isin(view.queue(view.main_queue)["t_us"], times)
-    return _spread(metrics.queue_delay_rttmin(view)[seen], at)
+    of_group = np.isin(samples["flow_id"], _flows(view, group))
+    times = samples["t_us"][of_group & (samples["phase"] == phase)]
+    in_phase = np.isin(view.queue(view.main_queue)["t_us"], times)
+    return _spread(metrics.queue_delay_rttmin(view)[in_phase], at)
 
 
 def _queue_bytes(view: View, queue: str) -> Floats:
@@ -159,8 +167,8 @@ def _queue_bytes(view: View, queue: str) -> Floats:
         return metrics.queue_bytes(view)
     values = view.queue(queue)["queue_bytes"]
     if not values.size:
-        known = ", ".join(sorted({str(name) for name in view.samples("queue_samples")["queue"]}))
-        raise ExpressionError(f"no queue is called {queue!r}; queues are {known}")
+        names = ", ".join(sorted({str(name) for name in view.samples("queue_samples")["queue"]}))
+        raise ExpressionError(f"no queue is called {queue!r}; queues are {names}")
     return values
 
 
@@ -216,8 +224,8 @@ def jain_windows(view: View, at: str | float = "median", window_s: float = 1.0) 
 def convergence_s(view: View, threshold: float = 0.9) -> float:
     """Seconds from the last start until Jain's index of 1 s windows stays above the threshold;
     infinite where it does not."""
-    found = metrics.convergence_time_s(view, threshold)
-    return math.inf if found is None else found
+    time_s = metrics.convergence_time_s(view, threshold)
+    return math.inf if time_s is None else time_s
 
 
 def cov(view: View, group: str = "", window_s: float = 1.0, at: str | float = "mean") -> float:
@@ -236,9 +244,9 @@ def ping_ms(view: View, at: str | float = "median", probe: str = "") -> float:
     """Of the probes' round-trip times; of one probe, where it is named."""
     if not probe:
         return _spread(metrics.ping_ms(view), at)
-    known = [str(planned["name"]) for planned in view.plan.get("probes", [])]
-    if probe not in known:
-        raise ExpressionError(f"no probe is called {probe!r}; probes are {', '.join(known)}")
+    names = [str(planned["name"]) for planned in view.plan.get("probes", [])]
+    if probe not in names:
+        raise ExpressionError(f"no probe is called {probe!r}; probes are {', '.join(names)}")
     pings = view.samples("ping_samples")
     return _spread(pings["rtt_us"][pings["probe"] == probe] / 1e3, at)
 
@@ -246,10 +254,10 @@ def ping_ms(view: View, at: str | float = "median", probe: str = "") -> float:
 def _loads(view: View, page: str) -> Floats:
     """Times of a page's loads in seconds; of all pages', for the empty name. NaN: not finished."""
     pages = metrics.page_loads(view)
-    if page and page not in (known := [loads.name for loads in pages]):
-        raise ExpressionError(f"no page is called {page!r}; pages are {', '.join(known)}")
-    mine = [loads.time_s for loads in pages if page in ("", loads.name)]
-    return np.concatenate(mine) if mine else np.empty(0)
+    if page and page not in (names := [loads.name for loads in pages]):
+        raise ExpressionError(f"no page is called {page!r}; pages are {', '.join(names)}")
+    times = [loads.time_s for loads in pages if page in ("", loads.name)]
+    return np.concatenate(times) if times else np.empty(0)
 
 
 def page_s(view: View, page: str = "", at: str | float = "mean") -> float:
@@ -295,9 +303,9 @@ def phase_interval_s(view: View, group: str, phase: str, at: str | float = "medi
     gaps = []
     for flow in _flows(view, group):
         samples = view.samples("cc_samples")
-        mine = samples["flow_id"] == flow
-        inside = samples["phase"][mine] == phase
-        entries = samples["t_us"][mine][1:][inside[1:] & ~inside[:-1]]
+        of_flow = samples["flow_id"] == flow
+        inside = samples["phase"][of_flow] == phase
+        entries = samples["t_us"][of_flow][1:][inside[1:] & ~inside[:-1]]
         gaps.append(np.diff(entries) / 1e6)
     return _spread(np.concatenate(gaps), at)
 
@@ -305,14 +313,14 @@ def phase_interval_s(view: View, group: str, phase: str, at: str | float = "medi
 def _stays(view: View, group: str) -> list[tuple[str, float, str]]:
     """(phase, seconds, next phase) of every stay of a group's flows in a phase of their algorithm,
     to a sample; not the last stay of a flow, whose end is not seen."""
-    samples, found = view.samples("cc_samples"), []
+    samples, stays = view.samples("cc_samples"), []
     for flow in _flows(view, group):
-        mine = samples["flow_id"] == flow
-        phases, times = samples["phase"][mine], samples["t_us"][mine] / 1e6
+        of_flow = samples["flow_id"] == flow
+        phases, times = samples["phase"][of_flow], samples["t_us"][of_flow] / 1e6
         changes = np.flatnonzero(phases[1:] != phases[:-1]) + 1
         for start, end in itertools.pairwise([0, *changes.tolist()]):
-            found.append((str(phases[start]), float(times[end] - times[start]), str(phases[end])))
-    return found
+            stays.append((str(phases[start]), float(times[end] - times[start]), str(phases[end])))
+    return stays
 
 
 def phase_stay_s(view: View, group: str, phase: str, at: str | float = "median") -> float:
@@ -341,10 +349,10 @@ def estimates_over_rate(
     (those from one time of the run to another, where given), but in an outage."""
     samples = view.samples("cc_samples")
     times, position = np.unique(samples["t_us"], return_inverse=True)
-    known = np.nan_to_num(samples["max_bw_bps"])
+    estimates = np.nan_to_num(samples["max_bw_bps"])
     rates = view.carrying.rates_bps(np.append(view.start_s, times / 1e6))
     counts = (times > start_s * 1e6) & (times <= end_s * 1e6) & (rates > 0)
-    sums = np.bincount(position, known, times.size)
+    sums = np.bincount(position, estimates, times.size)
     return _spread(sums[counts] / rates[counts], at)
 
 
@@ -352,10 +360,10 @@ def min_rtt_over_base(view: View, group: str, phase: str = "", at: str | float =
     """Of the flows' own estimates of the least RTT over the path's base RTT, at the samples (those
     in a phase, where one is named)."""
     samples = view.samples("cc_samples")
-    mine = np.isin(samples["flow_id"], _flows(view, group))
+    selected = np.isin(samples["flow_id"], _flows(view, group))
     if phase:
-        mine &= samples["phase"] == phase
-    return _spread(samples["min_rtt_us"][mine] / (view.rtt_min_s * 1e6), at)
+        selected &= samples["phase"] == phase
+    return _spread(samples["min_rtt_us"][selected] / (view.rtt_min_s * 1e6), at)
 
 
 def bbr_jitter_ms(view: View, group: str, at: str | float = "median") -> float:
@@ -372,12 +380,12 @@ def bbr_jitter_ms(view: View, group: str, at: str | float = "median") -> float:
 
 def _traffic(view: View, group: str) -> list[metrics.TrafficFlows]:
     """The groups of `[[traffic]]` of a name or congestion control; all for the empty name."""
-    known = metrics.traffic_flows(view)
-    found = [flows for flows in known if group in ("", flows.name, flows.cc)]
-    if not found:
-        names = ", ".join(flows.name for flows in known) or "none"
+    groups = metrics.traffic_flows(view)
+    matching = [flows for flows in groups if group in ("", flows.name, flows.cc)]
+    if not matching:
+        names = ", ".join(flows.name for flows in groups) or "none"
         raise ExpressionError(f"no traffic belongs to {group!r}; groups are {names}")
-    return found
+    return matching
 
 
 def traffic_slowdown(view: View, group: str = "", at: str | float = "mean") -> float:
@@ -462,26 +470,74 @@ def _defined() -> dict[str, Measure]:
 
 #: Functions of what begins and ends, of a stated part of the run, or of a path's properties. The
 #: others are means over the window, which say something of a run that had settled.
-NO_MEANS_OVER_TIME = frozenset({
-    "goodput_between_mbps", "queue_delay_between_rttmin", "convergence_s", "completion_s",
-    "slowdown", "traffic_completion_ms", "traffic_slowdown", "traffic_slowdown_connected",
-    "traffic_slowdown_under", "traffic_flows_above", "traffic_bytes_above", "min_rtt_over_base",
-})  # fmt: skip
+NO_MEANS_OVER_TIME = frozenset(
+    {
+        "goodput_between_mbps",
+        "queue_delay_between_rttmin",
+        "convergence_s",
+        "completion_s",
+        "slowdown",
+        "traffic_completion_ms",
+        "traffic_slowdown",
+        "traffic_slowdown_connected",
+        "traffic_slowdown_under",
+        "traffic_flows_above",
+        "traffic_bytes_above",
+        "min_rtt_over_base",
+    }
+)
 #: Name in the metric language -> function; the docstrings are the reference
 #: (docs/reference/metric_functions.md).
 FUNCTIONS: dict[str, Measure] = _defined() | {
     function.__name__: function
     for function in (
-        goodput_mbps, goodput_between_mbps, flow_goodput_mbps, window_goodput_mbps, share,
-        link_share, queue_delay_rttmin, queue_delay_ms, queue_delay_above,
-        queue_delay_whisker_rttmin, queue_delay_peaks_rttmin, queue_delay_between_rttmin,
+        goodput_mbps,
+        goodput_between_mbps,
+        flow_goodput_mbps,
+        window_goodput_mbps,
+        share,
+        link_share,
+        queue_delay_rttmin,
+        queue_delay_ms,
+        queue_delay_above,
+        queue_delay_whisker_rttmin,
+        queue_delay_peaks_rttmin,
+        queue_delay_between_rttmin,
         queue_delay_in_phase_rttmin,
-        backlog_bytes, backlog_nonzero, occupancy, loss, marks, retransmits, jain, jain_between,
-        jain_windows, convergence_s, cov, rate_sd_mbps, ping_ms, rtt_ms, cwnd_packets,
-        completion_s, slowdown, phase_share, phase_interval_s, phase_stay_s, phase_followed,
-        phase_together, estimates_over_rate, min_rtt_over_base, bbr_jitter_ms, page_s, page_loads,
-        traffic_completion_ms, traffic_slowdown, traffic_slowdown_connected,
-        traffic_slowdown_under, traffic_at_once,
-        traffic_offered_mbps, traffic_flows_above, traffic_bytes_above,
+        backlog_bytes,
+        backlog_nonzero,
+        occupancy,
+        loss,
+        marks,
+        retransmits,
+        jain,
+        jain_between,
+        jain_windows,
+        convergence_s,
+        cov,
+        rate_sd_mbps,
+        ping_ms,
+        rtt_ms,
+        cwnd_packets,
+        completion_s,
+        slowdown,
+        phase_share,
+        phase_interval_s,
+        phase_stay_s,
+        phase_followed,
+        phase_together,
+        estimates_over_rate,
+        min_rtt_over_base,
+        bbr_jitter_ms,
+        page_s,
+        page_loads,
+        traffic_completion_ms,
+        traffic_slowdown,
+        traffic_slowdown_connected,
+        traffic_slowdown_under,
+        traffic_at_once,
+        traffic_offered_mbps,
+        traffic_flows_above,
+        traffic_bytes_above,
     )
-}  # fmt: skip
+}

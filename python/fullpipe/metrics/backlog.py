@@ -26,11 +26,11 @@ class Backlog:
 
 def backlog(view: View) -> Backlog:
     """The backlog of the bottleneck that the data goes through."""
-    known = queue_bytes(view)
-    known = known[~np.isnan(known)]
-    if not known.size:
+    values = queue_bytes(view)
+    values = values[~np.isnan(values)]
+    if not values.size:
         return Backlog(float("nan"), float("nan"), float("nan"))
-    return Backlog(float(known.max()), float(known.mean()), float((known > 0).mean()))
+    return Backlog(float(values.max()), float(values.mean()), float((values > 0).mean()))
 
 
 def queue_delay_ms(view: View) -> Floats:
@@ -41,6 +41,6 @@ def queue_delay_ms(view: View) -> Floats:
 def cdf(values: Floats) -> tuple[Floats, Floats]:
     """(distinct values in rising order, the share of values not above each, up to 1): the
     empirical distribution function of the values that are not NaN; empty where there is none."""
-    known = values[~np.isnan(values)]
-    points, counts = np.unique(known, return_counts=True)
-    return points, counts.cumsum() / max(known.size, 1)
+    valid = values[~np.isnan(values)]
+    points, counts = np.unique(valid, return_counts=True)
+    return points, counts.cumsum() / max(valid.size, 1)

@@ -21,8 +21,8 @@ class Carrying:
     def drain_s(self, at_s: Floats, volume_bytes: Floats) -> Floats:
         """How long the link takes from each time on for so many bytes of full packets, at the rates
         that follow; NaN where those are not known, or it never carries them."""
-        found = np.frombuffer(self._native.drain_s(_bytes(at_s), _bytes(volume_bytes)))
-        return np.where(np.isfinite(found), found, np.nan)
+        times_s = np.frombuffer(self._native.drain_s(_bytes(at_s), _bytes(volume_bytes)))
+        return np.where(np.isfinite(times_s), times_s, np.nan)
 
     def in_full_packets(self, volume_bytes: Floats, packets: Floats) -> Floats:
         """So many packets, of so many bytes together, as the bytes of full packets that the link

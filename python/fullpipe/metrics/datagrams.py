@@ -65,39 +65,46 @@ def streams(view: View) -> list[Stream]:
     if not view.recording.has("datagrams"):
         return []
     table = view._all("datagrams")
-    found = []
+    recorded = []
     for index, stream in enumerate(view.plan.get("datagrams", [])):
-        mine = (table["stream_id"] == index) & (table["t_us"] >= view.start_s * 1e6)
-        order = np.argsort(table["seq"][mine], kind="stable")
-        cut = {name: values[mine][order] for name, values in table.items()}
+        selected = (table["stream_id"] == index) & (table["t_us"] >= view.start_s * 1e6)
+        order = np.argsort(table["seq"][selected], kind="stable")
+        cut = {name: values[selected][order] for name, values in table.items()}
         end_us = float(view.plan.get("duration_ns", 0)) / 1e3
         if not np.isnan(cut["delay_us"]).all():
             under_way = cut["t_us"] > end_us - np.nanmax(cut["delay_us"])
-            kept = ~(np.isnan(cut["delay_us"]) & under_way)
-            cut = {name: values[kept] for name, values in cut.items()}
+            counted = ~(np.isnan(cut["delay_us"]) & under_way)
+            cut = {name: values[counted] for name, values in cut.items()}
         deadline = stream.get("deadline_ns")
-        found.append(
+        recorded.append(
             Stream(
-                stream["name"], cut["t_us"] / 1e6, cut["delay_us"] / 1e6, cut["bytes"],
-                cut["frame"], None if deadline is None else deadline / 1e9,
+                stream["name"],
+                sent_s=cut["t_us"] / 1e6,
+                delay_s=cut["delay_us"] / 1e6,
+                bytes=cut["bytes"],
+                frame=cut["frame"],
+                deadline_s=None if deadline is None else deadline / 1e9,
             )
-        )  # fmt: skip
-    return found
+        )
+    return recorded
 
 
 def summarise_streams(view: View) -> list[dict[str, Any]]:
     """Of each stream: datagrams `sent`, `loss_ratio`, `delay_s` (mean, min, p50, p95, p99, max),
     `jitter_s` (RFC 3550), and of video `frames` and `frames_in_time` (a ratio). None where there
     is nothing."""
-    found = []
+    summaries = []
     for index, stream in enumerate(streams(view)):
         in_time, frames = stream.frames_in_time()
         is_video = view.plan["datagrams"][index]["frame_bytes"] is not None
-        found.append({
-            "stream": stream.name, "sent": int(stream.sent_s.size),
-            "loss_ratio": finite(stream.loss_ratio), "delay_s": spread(stream.delay_s, SPREAD),
+        summary = {
+            "stream": stream.name,
+            "sent": int(stream.sent_s.size),
+            "loss_ratio": finite(stream.loss_ratio),
+            "delay_s": spread(stream.delay_s, SPREAD),
             "jitter_s": finite(stream.jitter_s),
             "frames": frames if is_video else None,
             "frames_in_time": in_time / frames if is_video and frames else None,
-        })  # fmt: skip
-    return found
+        }
+        summaries.append(summary)
+    return summaries

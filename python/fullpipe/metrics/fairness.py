@@ -49,12 +49,12 @@ def _rates(
     columns = view._all("flow_samples")
     rates: Floats = np.zeros((view.flows["flow_id"].size, count))
     for flow in range(rates.shape[0]):
-        mine = columns["flow_id"] == flow
-        times = columns["t_us"][mine] / 1e6
+        of_flow = columns["flow_id"] == flow
+        times = columns["t_us"][of_flow] / 1e6
         if not times.size:
             continue
         names = ("bytes_delivered", "packets_delivered")
-        volumes = delivered({name: columns[name][mine] for name in names})
+        volumes = delivered({name: columns[name][of_flow] for name in names})
         index = np.searchsorted(times, edges + view.late_s, side="right") - 1
         at_edges = np.where(index >= 0, volumes[np.maximum(index, 0)], 0.0)
         rates[flow] = 8 * np.diff(at_edges) / window_s
@@ -98,7 +98,7 @@ def coefficient_of_variation(view: View, window_s: float = 1.0) -> Floats:
     result = []
     for flow in range(rates.shape[0]):
         start, end = view.active_s(flow)
-        mine = rates[flow, (ends - window_s >= start - 1e-9) & (ends <= end + 1e-9)]
-        usable = mine.size > 1 and mine.mean() > 0
-        result.append(float(mine.std(ddof=1) / mine.mean()) if usable else float("nan"))
+        active = rates[flow, (ends - window_s >= start - 1e-9) & (ends <= end + 1e-9)]
+        usable = active.size > 1 and active.mean() > 0
+        result.append(float(active.std(ddof=1) / active.mean()) if usable else float("nan"))
     return np.array(result)

@@ -61,12 +61,12 @@ def phase_shares(view: View, flow_id: int) -> dict[str, float]:
 def spread(values: Floats, keys: Sequence[str]) -> dict[str, float | None]:
     """What the keys name ("mean", "min", "p5", "p50", "p95", "p99", "max") of the values that are
     not NaN; None where there are none."""
-    known = values[~np.isnan(values)]
-    if not known.size:
+    valid = values[~np.isnan(values)]
+    if not valid.size:
         return dict.fromkeys(keys)
     points = [key for key in keys if key != "mean"]
-    found = np.quantile(known, [_QUANTILES[key] for key in points]).tolist()
-    figures = {"mean": float(known.mean()), **dict(zip(points, found, strict=True))}
+    quantiles = np.quantile(valid, [_QUANTILES[key] for key in points]).tolist()
+    figures = {"mean": float(valid.mean()), **dict(zip(points, quantiles, strict=True))}
     return {key: figures[key] for key in keys}
 
 

@@ -36,18 +36,18 @@ def machine_loads(view: View) -> list[MachineLoad]:
     if not view.recording.has("cpu_samples"):
         return []
     columns = view._all("cpu_samples")
-    found = []
+    loads = []
     for machine in sorted({str(name) for name in columns["machine"]}):
-        mine = _rows(columns, columns["machine"] == machine)
-        each = [_shares(_rows(mine, mine["cpu"] == cpu)) for cpu in np.unique(mine["cpu"])]
+        samples = _rows(columns, columns["machine"] == machine)
+        each = [_shares(_rows(samples, samples["cpu"] == cpu)) for cpu in np.unique(samples["cpu"])]
         length = min(ends_s.size for ends_s, _, _ in each)
         if length:
-            busy = np.array([one[:length] for _, one, _ in each])
-            kinds = np.array([one[:, :length] for _, _, one in each]).mean(axis=0)
+            busy = np.array([share[:length] for _, share, _ in each])
+            kinds = np.array([share[:, :length] for _, _, share in each]).mean(axis=0)
             mean = dict(zip(KINDS, kinds, strict=True))
             ends_s = each[0][0][:length]
-            found.append(MachineLoad(machine, len(each), ends_s, busy.max(axis=0), mean))
-    return found
+            loads.append(MachineLoad(machine, len(each), ends_s, busy.max(axis=0), mean))
+    return loads
 
 
 def port_rates(view: View) -> dict[str, tuple[Floats, Floats]]:
@@ -56,14 +56,14 @@ def port_rates(view: View) -> dict[str, tuple[Floats, Floats]]:
         return {}
     columns = view._all("nic_samples")
     names = [f"{host} {nic}" for host, nic in zip(columns["host"], columns["nic"], strict=True)]
-    found = {}
+    rates = {}
     for name in sorted(set(names)):
-        mine = _rows(columns, np.array(names) == name)
-        keep = _window_ends(mine["t_us"])
-        packets = (mine["received_packets"] + mine["sent_packets"])[keep]
-        times = mine["t_us"][keep] / 1e6
-        found[name] = (times, np.diff(packets, prepend=0.0) / np.diff(times, prepend=0.0))
-    return found
+        samples = _rows(columns, np.array(names) == name)
+        keep = _window_ends(samples["t_us"])
+        packets = (samples["received_packets"] + samples["sent_packets"])[keep]
+        times = samples["t_us"][keep] / 1e6
+        rates[name] = (times, np.diff(packets, prepend=0.0) / np.diff(times, prepend=0.0))
+    return rates
 
 
 def tcp_memory(view: View) -> dict[str, tuple[Floats, Floats]]:
@@ -71,11 +71,11 @@ def tcp_memory(view: View) -> dict[str, tuple[Floats, Floats]]:
     if not view.recording.has("tcp_memory_samples"):
         return {}
     columns = view._all("tcp_memory_samples")
-    found = {}
+    memory = {}
     for machine in sorted({str(name) for name in columns["machine"]}):
-        mine = _rows(columns, columns["machine"] == machine)
-        found[machine] = (mine["t_us"] / 1e6, mine["memory_bytes"])
-    return found
+        samples = _rows(columns, columns["machine"] == machine)
+        memory[machine] = (samples["t_us"] / 1e6, samples["memory_bytes"])
+    return memory
 
 
 def _rows(columns: Columns, keep: Floats) -> Columns:

@@ -46,11 +46,11 @@ class Kind:
 
     def rows(self, summary: Row) -> list[Row]:
         """The rows of a summary, each followed by those of its `classes`, if it has such."""
-        found: list[Row] = []
+        rows: list[Row] = []
         for row in summary[self.key]:
             parts = [{**part, self.named: f"  {part['sizes']}"} for part in row.get("classes", ())]
-            found += [row, *parts]
-        return found
+            rows += [row, *parts]
+        return rows
 
 
 def _of(key: str, part: str | None = None, divisor: float = 1.0) -> Callable[[Row], float | None]:

@@ -25,14 +25,14 @@ Summary = Mapping[str, Any]
 
 def agree(runs: Sequence[Summary]) -> bool:
     """Whether these runs agree in a figure, so that they could be on a knife edge."""
-    return len(runs) >= _LEAST_RUNS and any(_is_narrow(one) for *_, one in _figures(runs))
+    return len(runs) >= _LEAST_RUNS and any(_is_narrow(values) for *_, values in _figures(runs))
 
 
 def sentence(runs: Sequence[Summary], with_jitter: Sequence[Summary]) -> str:
     """What to say of these runs and of the same with jitter; empty where they are no knife edge."""
-    others = {name: values for name, _, _, values in _figures(with_jitter)}
+    jittered = {name: values for name, _, _, values in _figures(with_jitter)}
     for name, unit, digits, values in _figures(runs):
-        changed = others.get(name, [])
+        changed = jittered.get(name, [])
         if not changed or not _is_narrow(values):
             continue
         mean = fmean(values)
@@ -58,11 +58,15 @@ def _figures(runs: Sequence[Summary]) -> Iterator[tuple[str, str, int, list[floa
     for cc, direction in ends:
         if sum(way == direction for _, way in ends) < 2:
             continue
-        yield f"share of {cc}", "", 3, [
-            sum(flow["share"] or 0.0 for flow in run["flows"]
-                if (flow["cc"], flow["direction"]) == (cc, direction))
+        shares = [
+            sum(
+                flow["share"] or 0.0
+                for flow in run["flows"]
+                if (flow["cc"], flow["direction"]) == (cc, direction)
+            )
             for run in runs
-        ]  # fmt: skip
+        ]
+        yield f"share of {cc}", "", 3, shares
 
 
 def _is_narrow(values: Sequence[float]) -> bool:

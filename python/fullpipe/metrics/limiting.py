@@ -23,16 +23,16 @@ def wait_ms(link: Mapping[str, Any]) -> float | None:
 def limiting_link(links: Sequence[Mapping[str, Any]], main: Mapping[str, Any]) -> Mapping[str, Any]:
     """The summary of the link that limited a run, with its mean `wait_ms`; `main`, which the plan
     names, where no other stands out."""
-    found = {**main, "wait_ms": wait_ms(main)}
-    others = [{**link, "wait_ms": wait_ms(link)} for link in links]
-    best = max(others, key=_weight, default=found)
-    return best if _weight(best) > _weight(found) else found
+    fallback = {**main, "wait_ms": wait_ms(main)}
+    candidates = [{**link, "wait_ms": wait_ms(link)} for link in links]
+    best = max(candidates, key=_weight, default=fallback)
+    return best if _weight(best) > _weight(fallback) else fallback
 
 
 def _weight(link: Mapping[str, Any]) -> tuple[bool, float, float]:
     """Of two links the one with more of this limits more: drops or marks, waiting, utilisation."""
-    known = link["queue_delay_ms"]["p95"]
-    waits = float((link["wait_ms"] if known is None else known) or 0.0)
+    p95_ms = link["queue_delay_ms"]["p95"]
+    waits = float((link["wait_ms"] if p95_ms is None else p95_ms) or 0.0)
     is_full = bool(link["drops"] or link["marks"])
     used = float(link["utilisation"] or 0.0)
     return is_full, waits if waits >= _LEAST_WAIT_MS else 0.0, used

@@ -36,10 +36,10 @@ def page_loads(view: View) -> list[PageLoads]:
     if not view.recording.has("page_loads"):
         return []
     loads, objects = view._all("page_loads"), page_objects(view)
-    found = []
+    pages = []
     for index, page in enumerate(view.plan.get("pages", [])):
-        mine = (loads["page_id"] == index) & (loads["start_us"] >= view.start_s * 1e6)
-        numbers = np.unique(loads["load"][mine])
+        selected = (loads["page_id"] == index) & (loads["start_us"] >= view.start_s * 1e6)
+        numbers = np.unique(loads["load"][selected])
         sizes = np.array([item["bytes"] for item in page["objects"]], dtype=float)
         times = np.full((numbers.size, sizes.size), np.nan)
         of_page = (objects["page_id"] == index) & np.isin(objects["load"], numbers)
@@ -47,16 +47,21 @@ def page_loads(view: View) -> list[PageLoads]:
         column = objects["object"][of_page].astype(int)
         took = (objects["done_us"] - objects["asked_us"])[of_page] / 1e6
         times[row, column] = took
-        order = np.argsort(loads["load"][mine], kind="stable")
-        start = loads["start_us"][mine][order] / 1e6
-        done = loads["done_us"][mine][order] / 1e6
-        found.append(
+        order = np.argsort(loads["load"][selected], kind="stable")
+        start = loads["start_us"][selected][order] / 1e6
+        done = loads["done_us"][selected][order] / 1e6
+        pages.append(
             PageLoads(
-                page["name"], page["cc"]["name"], start, done - start, float(sizes.sum()), times,
-                sizes,
+                page["name"],
+                cc=page["cc"]["name"],
+                start_s=start,
+                time_s=done - start,
+                bytes=float(sizes.sum()),
+                objects_s=times,
+                object_bytes=sizes,
             )
-        )  # fmt: skip
-    return found
+        )
+    return pages
 
 
 def page_objects(view: View) -> Columns:
@@ -72,8 +77,11 @@ def summarise_pages(view: View) -> list[dict[str, Any]]:
     loads), and the same of each of its `objects`. None where there is nothing."""
     return [
         {
-            "page": loads.name, "cc": loads.cc, "bytes": loads.bytes,
-            "loads": int(loads.time_s.size), "finished": int((~np.isnan(loads.time_s)).sum()),
+            "page": loads.name,
+            "cc": loads.cc,
+            "bytes": loads.bytes,
+            "loads": int(loads.time_s.size),
+            "finished": int((~np.isnan(loads.time_s)).sum()),
             "time_s": spread(loads.time_s, SPREAD),
             "objects": [
                 {"bytes": float(size), "time_s": spread(loads.objects_s[:, index], SPREAD)}
@@ -81,4 +89,4 @@ def summarise_pages(view: View) -> list[dict[str, Any]]:
             ],
         }
         for loads in page_loads(view)
-    ]  # fmt: skip
+    ]

@@ -14,12 +14,18 @@ from fullpipe.recording.recording import QUEUE_COUNTERS
 COLUMNS: dict[str, tuple[str, ...]] = {
     "flows": ("flow", "cc", "direction", "start_us", "completion_us"),
     "flow_samples": (
-        "t_us", "flow_id", "srtt_us", "min_rtt_us", "cwnd_packets", "bytes_delivered",
-        "packets_sent", "packets_retransmitted",
+        "t_us",
+        "flow_id",
+        "srtt_us",
+        "min_rtt_us",
+        "cwnd_packets",
+        "bytes_delivered",
+        "packets_sent",
+        "packets_retransmitted",
     ),
     "queue_samples": ("t_us", "queue_bytes", "queue_packets", *QUEUE_COUNTERS),
     "ping_samples": ("t_us", "rtt_us"),
-}  # fmt: skip
+}
 
 
 def samples_of(
@@ -27,19 +33,19 @@ def samples_of(
 ) -> dict[str, Any]:
     """The tables as `_native.metrics.Run` takes them, with the samples of these queues; `read`
     gives a column of a table, float64 with NaN for null, or text."""
-    found: dict[str, Any] = {
+    tables: dict[str, Any] = {
         table: Lazy(names, lambda name, table=table: _plain(read(table, name)))  # type: ignore[misc]
         for table, names in COLUMNS.items()
     }
     names, queue = COLUMNS["queue_samples"], read("queue_samples", "queue")
-    found["queue_samples"] = {
-        one: Lazy(
+    tables["queue_samples"] = {
+        queue_name: Lazy(
             names,
-            lambda name, rows=queue == one: _plain(read("queue_samples", name)[rows]),  # type: ignore[misc]
+            lambda name, rows=queue == queue_name: _plain(read("queue_samples", name)[rows]),  # type: ignore[misc]
         )
-        for one in queues
+        for queue_name in queues
     }
-    return found
+    return tables
 
 
 def _plain(values: npt.NDArray[Any]) -> Any:

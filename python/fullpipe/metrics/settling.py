@@ -49,7 +49,7 @@ def settled_summary(
 def unsettled(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of the runs' `settling` those that had not settled, where they are more than false alarms
     would be: by chance no more than one group of twenty has so many."""
-    flagged = [one for one in runs if one["state"] == "not settled"]
+    flagged = [run for run in runs if run["state"] == "not settled"]
     return flagged if flagged and _chance_of(runs) <= FALSE_ALARMS else []
 
 
@@ -60,7 +60,7 @@ def goes_on(runs: Sequence[Mapping[str, Any]]) -> bool:
 
 def _is_short(runs: Sequence[Mapping[str, Any]]) -> bool:
     """Whether so many are too short to tell that the others tell nothing of all: half of them."""
-    short = sum(bool(one["state"] == "too short") for one in runs)
+    short = sum(bool(run["state"] == "too short") for run in runs)
     return 2 * short >= max(len(runs), 1)
 
 
@@ -69,12 +69,12 @@ def sentence(runs: Sequence[Mapping[str, Any]]) -> str:
     flagged = unsettled(runs)
     if flagged:
         of = f" in {len(flagged)} of {len(runs)} runs" if len(runs) > 1 else ""
-        window_s = max(one["window_s"] for one in flagged)
+        window_s = max(run["window_s"] for run in flagged)
         return f"not settled{of}: {_drift(flagged)}; needs some {_round(_LONGER * window_s)} s"
     window_s = runs[0]["window_s"]
-    states = Counter(one["state"] for one in runs)
+    states = Counter(run["state"] for run in runs)
     if _is_short(runs):
-        least = median(one["least_window_s"] for one in runs if one["state"] == "too short")
+        least = median(run["least_window_s"] for run in runs if run["state"] == "too short")
         return _NOT_TESTED["too short"].format(window=window_s, least=_round(least))
     if states["changing"]:
         return _NOT_TESTED["changing"]
@@ -96,12 +96,12 @@ def stored_summary(word: str) -> dict[str, Any]:
     if word in _NOT_TESTED:
         return {"state": word, "drifts": []}
     *drifts, window = word.split("; ")
-    found = [match for match in map(_STORED_DRIFT.fullmatch, drifts) if match]
+    matches = [match for match in map(_STORED_DRIFT.fullmatch, drifts) if match]
     length = _STORED_WINDOW.fullmatch(window)
     return {
         "state": "not settled" if word else "no drift seen",
         "window_s": float(length[1]) if length else math.nan,
-        "drifts": [{"metric": one[1], "slope_per_s": float(one[2])} for one in found],
+        "drifts": [{"metric": match[1], "slope_per_s": float(match[2])} for match in matches],
     }
 
 
@@ -137,22 +137,22 @@ def of_cells(cells: Sequence[tuple[str, Sequence[str]]]) -> CellsSettled:
     A cell counts where more of its runs drift than chance gives in one cell of twenty. Of many
     cells some do so by chance: where no more do, only those count that would in as many cells
     (Bonferroni)."""
-    known = [(name, [stored_summary(word) for word in words]) for name, words in cells if words]
-    chances = [_chance_of(runs) for _, runs in known]
+    recorded = [(name, [stored_summary(word) for word in words]) for name, words in cells if words]
+    chances = [_chance_of(runs) for _, runs in recorded]
     flagged = sum(chance <= FALSE_ALARMS for chance in chances)
-    tested = sum(any(one["state"] in _TESTED for one in runs) for _, runs in known)
+    tested = sum(any(run["state"] in _TESTED for run in runs) for _, runs in recorded)
     several = flagged and _chance(flagged, tested) <= FALSE_ALARMS
     level = FALSE_ALARMS if several else FALSE_ALARMS / max(tested, 1)
-    found = [one for one, chance in zip(known, chances, strict=True) if chance <= level]
-    short = sum(_is_short(runs) for _, runs in known)
-    drift = _drift([run for run in found[0][1] if run["drifts"]]) if found else ""
-    return CellsSettled(len(known), tuple(name for name, _ in found), short, drift)
+    drifting = [cell for cell, chance in zip(recorded, chances, strict=True) if chance <= level]
+    short = sum(_is_short(runs) for _, runs in recorded)
+    drift = _drift([run for run in drifting[0][1] if run["drifts"]]) if drifting else ""
+    return CellsSettled(len(recorded), tuple(name for name, _ in drifting), short, drift)
 
 
 def _chance_of(runs: Sequence[Mapping[str, Any]]) -> float:
     """Probability that so many of the tested runs are flagged where they had settled."""
-    flagged = sum(one["state"] == "not settled" for one in runs)
-    return _chance(flagged, sum(one["state"] in _TESTED for one in runs))
+    flagged = sum(run["state"] == "not settled" for run in runs)
+    return _chance(flagged, sum(run["state"] in _TESTED for run in runs))
 
 
 def _drift(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -161,10 +161,16 @@ def _drift(runs: Sequence[Mapping[str, Any]]) -> str:
     for run in runs:
         for drift in run["drifts"]:
             slopes.setdefault(drift["metric"], []).append(drift["slope_per_s"])
-    metric, found = max(slopes.items(), key=lambda one: len(one[1]))
+    metric, metric_slopes = max(slopes.items(), key=lambda item: len(item[1]))
     unit, divisor = _UNITS.get(metric, ("", 1.0))
-    verb = "rises" if min(found) > 0 else "falls" if max(found) < 0 else "rises or falls"
-    slope = fmean(map(abs, found)) / divisor
+    verb = (
+        "rises"
+        if min(metric_slopes) > 0
+        else "falls"
+        if max(metric_slopes) < 0
+        else "rises or falls"
+    )
+    slope = fmean(map(abs, metric_slopes)) / divisor
     return f"the {metric} still {verb} by {slope:.2g}{unit} a second"
 
 

@@ -28,8 +28,8 @@ def silence(plan: Mapping[str, Any], tables: Mapping[str, pa.Table], warmup_ns: 
     names = tables["flows"]["flow"].to_pylist()
     facts = facts_of(plan, tables["flows"]["direction"].to_pylist(), warmup_ns)
     run = _native.metrics.Run(facts, samples_of(read, [queue.name for queue in facts.queues]))
-    lost = dict(zip((name for name, _, _ in _native.metrics.TABLES["queue"]), run.queues()[0],
-                    strict=True))["loss_ratio"]  # fmt: skip
+    columns = [name for name, _, _ in _native.metrics.TABLES["queue"]]
+    lost = run.queues()[0][columns.index("loss_ratio")]
     blocked = blocked_flows(plan)
     return sentences(names, run.silent_flows(), blocked, facts.queues[0].name if lost == 1 else "")
 
@@ -47,12 +47,12 @@ def sentences(
     for flow in silent:
         if is_all or flow in blocked:
             causes.setdefault(blocked.get(flow, ""), []).append(names[flow])
-    found = [
+    texts = [
         f"{_delivered(flows, names)}{cause and f': {cause}'}" for cause, flows in causes.items()
     ]
-    if dead_queue and not found:
-        found.append(f"the queue {dead_queue} passed no packet on")
-    return found
+    if dead_queue and not texts:
+        texts.append(f"the queue {dead_queue} passed no packet on")
+    return texts
 
 
 def _delivered(flows: Sequence[str], names: Sequence[str]) -> str:

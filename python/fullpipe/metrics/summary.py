@@ -39,12 +39,12 @@ def summary_of(view: View) -> dict[str, Any]:
     path = {"queue": view.main_queue, **nested("queue", view.path_metrics)}
     links = [
         {
-            "link": one.link,
-            "direction": one.direction,
-            "rate_bps": one.rate_bps,
+            "link": queue.link,
+            "direction": queue.direction,
+            "rate_bps": queue.rate_bps,
             **nested("queue", metrics),
         }
-        for one, metrics in view.link_metrics
+        for queue, metrics in view.link_metrics
     ]
     of_applications = applications(view)
     return {
@@ -87,17 +87,17 @@ def has_names(links: Sequence[Mapping[str, Any]]) -> bool:
 def nested(table: str, metrics: Row) -> dict[str, Any]:
     """A row of metrics as JSON has it: statistics of one thing together, counts as integers, None
     for NaN."""
-    found: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for name, unit, _ in _native.metrics.TABLES[table]:
         value = None if math.isnan(metrics[name]) else metrics[name]
         parts = name.split("_")
         statistic = next((part for part in parts if part in _STATISTICS), None)
         if statistic is not None:
             parts.remove(statistic)
-            found.setdefault("_".join(parts), {})[statistic] = value
+            document.setdefault("_".join(parts), {})[statistic] = value
         else:
-            found[name] = value if value is None or unit not in _COUNTED else int(value)
-    return found
+            document[name] = value if value is None or unit not in _COUNTED else int(value)
+    return document
 
 
 def _completion(view: View) -> dict[str, Any] | None:
@@ -128,20 +128,20 @@ def _completion(view: View) -> dict[str, Any] | None:
 def applications(view: View) -> dict[str, list[dict[str, Any]]]:
     """Probes, pages, streams and groups of a run, each where it has such (`kinds.KINDS`). What
     measures them is loaded then."""
-    found = {}
+    summaries = {}
     pings = view.samples("ping_samples")
     if pings["t_us"].size:
-        found["probes"] = probes(pings, view.plan.get("duration_ns", math.inf) / 1e9)
+        summaries["probes"] = probes(pings, view.plan.get("duration_ns", math.inf) / 1e9)
     if view.recording.has("page_loads"):
         from fullpipe.metrics.pages import summarise_pages
 
-        found["pages"] = summarise_pages(view)
+        summaries["pages"] = summarise_pages(view)
     if view.recording.has("datagrams"):
         from fullpipe.metrics.datagrams import summarise_streams
 
-        found["streams"] = summarise_streams(view)
+        summaries["streams"] = summarise_streams(view)
     if view.recording.has("traffic"):
         from fullpipe.metrics.traffic import summarise_traffic
 
-        found["traffic"] = summarise_traffic(view)
-    return found
+        summaries["traffic"] = summarise_traffic(view)
+    return summaries

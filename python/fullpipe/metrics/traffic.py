@@ -19,9 +19,12 @@ from fullpipe.plan.bottleneck import Direction, bottleneck_of
 
 #: Upper bounds of size classes in bytes, and what they are called.
 SIZE_CLASSES = (
-    (10_000.0, "to 10,000 B"), (100_000.0, "to 100,000 B"), (1e6, "to 1,000,000 B"),
-    (1e7, "to 10,000,000 B"), (np.inf, "above"),
-)  # fmt: skip
+    (10_000.0, "to 10,000 B"),
+    (100_000.0, "to 100,000 B"),
+    (1e6, "to 1,000,000 B"),
+    (1e7, "to 10,000,000 B"),
+    (np.inf, "above"),
+)
 #: Ethernet, IPv4 and TCP with timestamps: what a packet has beside its payload.
 _FRAME_BYTES = 66
 _SPREAD = ("mean", "p50", "p95", "p99")
@@ -97,25 +100,34 @@ def traffic_flows(view: View) -> list[TrafficFlows]:
         return []
     columns = view._all("traffic")
     plan = view.plan
-    found = []
+    groups = []
     for index, group in enumerate(plan.get("traffic", [])):
-        mine = np.flatnonzero(
+        rows = np.flatnonzero(
             (columns["group_id"] == index) & (columns["start_us"] >= view.start_s * 1e6)
         )
-        mine = mine[np.argsort(columns["number"][mine], kind="stable")]
-        cut = {name: values[mine] for name, values in columns.items()}
+        rows = rows[np.argsort(columns["number"][rows], kind="stable")]
+        cut = {name: values[rows] for name, values in columns.items()}
         direction: Direction = "reverse" if group["direction"] == "down" else "forward"
         carrying = Carrying(bottleneck_of(plan, direction).capacity)
         mss = mss_bytes(plan["path"]["mtu_bytes"])
-        found.append(
+        groups.append(
             TrafficFlows(
-                group["name"], group["cc"]["name"], carrying, mss,
-                cut["start_us"] / 1e6, cut["completion_us"] / 1e6, cut["size_bytes"],
-                cut["base_rtt_us"] / 1e6, cut["pause_us"] / 1e6, cut["chunks"],
-                cut["packets_sent"], cut["packets_retransmitted"], cut["timeouts"],
+                group["name"],
+                cc=group["cc"]["name"],
+                carrying=carrying,
+                mss_bytes=mss,
+                start_s=cut["start_us"] / 1e6,
+                end_s=cut["completion_us"] / 1e6,
+                size_bytes=cut["size_bytes"],
+                base_rtt_s=cut["base_rtt_us"] / 1e6,
+                pause_s=cut["pause_us"] / 1e6,
+                chunks=cut["chunks"],
+                packets_sent=cut["packets_sent"],
+                packets_retransmitted=cut["packets_retransmitted"],
+                timeouts=cut["timeouts"],
             )
-        )  # fmt: skip
-    return found
+        )
+    return groups
 
 
 def at_once(flows: TrafficFlows, until_s: float) -> tuple[Floats, Floats]:
@@ -147,19 +159,23 @@ def summarise_traffic(view: View) -> list[dict[str, Any]]:
     """Of each group: flows, those that finished, `goodput_bps`, `retransmit_ratio`, `slowdown` and
     `slowdown_connected` (mean, p50, p95, p99), slowdown by size `classes`, `completion_s`, flows at
     once (mean, max), and the mean slowdown under `srpt` and `ps`. None where there is nothing."""
-    found = []
+    summaries = []
     until_s = view.plan.get("duration_ns", 0) / 1e9
     for flows in traffic_flows(view):
         done = ~np.isnan(flows.end_s)
         _, count = at_once(flows, until_s)
         sent = float(flows.packets_sent.sum())
-        found.append({
-            "group": flows.name, "cc": flows.cc, "flows": int(done.size),
-            "finished": int(done.sum()), "bytes": float(flows.size_bytes.sum()),
+        sent_again = float(flows.packets_retransmitted.sum())
+        summary = {
+            "group": flows.name,
+            "cc": flows.cc,
+            "flows": int(done.size),
+            "finished": int(done.sum()),
+            "bytes": float(flows.size_bytes.sum()),
             "goodput_bps": finite(
                 8 * float(flows.size_bytes[done].sum()) / max(until_s - view.start_s, 1e-9)
             ),
-            "retransmit_ratio": float(flows.packets_retransmitted.sum()) / sent if sent else None,
+            "retransmit_ratio": sent_again / sent if sent else None,
             "timeouts": int(flows.timeouts.sum()),
             "completion_s": spread(flows.completion_s, _SPREAD),
             "slowdown": spread(flows.slowdown, _SPREAD),
@@ -172,19 +188,20 @@ def summarise_traffic(view: View) -> list[dict[str, Any]]:
             "yardsticks": {
                 name: _mean(flows.slowdown_under(name)[done]) for name in ("srpt", "ps")
             },
-        })  # fmt: skip
-    return found
+        }
+        summaries.append(summary)
+    return summaries
 
 
 def _classes(flows: TrafficFlows) -> list[dict[str, Any]]:
-    found, low = [], 0.0
+    classes, low = [], 0.0
     for high, name in SIZE_CLASSES:
-        mine = (flows.size_bytes > low) & (flows.size_bytes <= high)
-        if mine.any():
-            slowdown = spread(flows.slowdown[mine], _SPREAD)
-            found.append({"sizes": name, "flows": int(mine.sum()), "slowdown": slowdown})
+        in_class = (flows.size_bytes > low) & (flows.size_bytes <= high)
+        if in_class.any():
+            slowdown = spread(flows.slowdown[in_class], _SPREAD)
+            classes.append({"sizes": name, "flows": int(in_class.sum()), "slowdown": slowdown})
         low = high
-    return found
+    return classes
 
 
 def _mean(values: Floats) -> float | None:

@@ -30,9 +30,16 @@ Row = dict[str, float]
 
 #: Columns of `flow_samples` that are a connection's state: after its end there is none.
 _STATE = (
-    "cwnd_packets", "ssthresh_packets", "inflight_packets", "srtt_us", "min_rtt_us",
-    "pacing_rate_bps", "delivery_rate_bps", "receive_window_bytes", "ca_state",
-)  # fmt: skip
+    "cwnd_packets",
+    "ssthresh_packets",
+    "inflight_packets",
+    "srtt_us",
+    "min_rtt_us",
+    "pacing_rate_bps",
+    "delivery_rate_bps",
+    "receive_window_bytes",
+    "ca_state",
+)
 #: Of tables with more rows columns are read when they are asked for, and not kept.
 _KEPT_ROWS = 200_000
 
@@ -54,9 +61,9 @@ class View:
 
     def between(self, start_s: float, end_s: float) -> View:
         """Another part of the same recording."""
-        other = View(self.recording, start_s, end_s)
-        other._tables = self._tables
-        return other
+        part = View(self.recording, start_s, end_s)
+        part._tables = self._tables
+        return part
 
     @cached_property
     def run_metrics(self) -> Row:
@@ -115,7 +122,7 @@ class View:
         return facts._replace(
             start_s=facts.start_s if start_s is None else start_s,
             end_s=facts.end_s if end_s is None else min(end_s, facts.end_s),
-            queues=(*facts.queues, *[one.queue for one in link_queues(self.plan)]),
+            queues=(*facts.queues, *[queue.queue for queue in link_queues(self.plan)]),
         )
 
     @cached_property
@@ -136,17 +143,17 @@ class View:
     def _all(self, table: str) -> Columns:
         if table not in self._tables:
             names = self.recording.names(table)
-            found: Columns = Lazy(names, functools.partial(self._column, table))
+            columns: Columns = Lazy(names, functools.partial(self._column, table))
             if self.recording.rows(table) <= _KEPT_ROWS:
                 arrow = self.recording.table(table)
-                found = {name: as_numpy(arrow[name].combine_chunks()) for name in names}
-            self._tables[table] = found
+                columns = {name: as_numpy(arrow[name].combine_chunks()) for name in names}
+            self._tables[table] = columns
         return self._tables[table]
 
     def _column(self, table: str, name: str) -> npt.NDArray[Any]:
-        found = as_numpy(self.recording.columns(table, [name])[name].combine_chunks())
+        values = as_numpy(self.recording.columns(table, [name])[name].combine_chunks())
         pa.default_memory_pool().release_unused()
-        return found
+        return values
 
     @cached_property
     def flows(self) -> Columns:
@@ -169,12 +176,12 @@ class View:
         columns = self._by_flow.get(float(flow_id), {})
         if not columns:
             return {name: values[:0] for name, values in self._all("flow_samples").items()}
-        found = _cut(columns, self._within(columns["t_us"], self.late_s))
-        over = self._is_over(found)
+        samples = _cut(columns, self._within(columns["t_us"], self.late_s))
+        over = self._is_over(samples)
         if not over.any():
-            return found
-        state = {name: np.where(over, np.nan, found[name]) for name in _STATE if name in found}
-        return {**found, **state}
+            return samples
+        state = {name: np.where(over, np.nan, samples[name]) for name in _STATE if name in samples}
+        return {**samples, **state}
 
     def _is_over(self, rows: Columns) -> npt.NDArray[np.bool_]:
         """Which rows of flows' samples lie after the end of their flow."""
