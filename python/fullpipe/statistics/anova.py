@@ -142,7 +142,7 @@ def welch_anova(groups: Groups) -> WelchAnova | None:
     values = groups.values
     if any(np.ptp(numbers) == 0 for numbers in values):
         return None
-    found = stats.f_oneway(*values, equal_var=False)
+    result = stats.f_oneway(*values, equal_var=False)
     # Welch's degrees of freedom, which SciPy does not tell: a group weighs as the precision of its
     # mean.
     weights = np.array([numbers.size / numbers.var(ddof=1) for numbers in values])
@@ -150,10 +150,10 @@ def welch_anova(groups: Groups) -> WelchAnova | None:
     imprecision = float(((1 - weights / weights.sum()) ** 2 / freedom).sum())
     count = len(values)
     return WelchAnova(
-        f=float(found.statistic),
+        f=float(result.statistic),
         df_between=float(count - 1),
         df_within=(count**2 - 1) / (3 * imprecision),
-        p_value=float(found.pvalue),
+        p_value=float(result.pvalue),
     )
 
 
@@ -163,9 +163,9 @@ def kruskal_wallis(groups: Groups) -> KruskalWallis | None:
     together = np.concatenate(values)
     if np.ptp(together) == 0:
         return None
-    found = stats.kruskal(*values)
-    h, n = float(found.statistic), together.size
-    return KruskalWallis(h, len(values) - 1, float(found.pvalue), h * (n + 1) / (n**2 - 1))
+    result = stats.kruskal(*values)
+    h, n = float(result.statistic), together.size
+    return KruskalWallis(h, len(values) - 1, float(result.pvalue), h * (n + 1) / (n**2 - 1))
 
 
 def _mean(numbers: Floats) -> float:

@@ -71,8 +71,8 @@ def check_assumptions(groups: Groups) -> Assumptions:
     ]
     return Assumptions(
         _equal_variances(groups),
-        tuple(found for found in normality if found),
-        tuple(found for found in autocorrelation if found),
+        tuple(test for test in normality if test),
+        tuple(test for test in autocorrelation if test),
     )
 
 
@@ -80,10 +80,10 @@ def _equal_variances(groups: Groups) -> EqualVariances | None:
     values = groups.values
     if all(np.ptp(np.abs(numbers - np.median(numbers))) == 0 for numbers in values):
         return None
-    found = stats.levene(*values, center="median")
+    result = stats.levene(*values, center="median")
     total = sum(numbers.size for numbers in values)
     return EqualVariances(
-        float(found.statistic), len(values) - 1, total - len(values), float(found.pvalue)
+        float(result.statistic), len(values) - 1, total - len(values), float(result.pvalue)
     )
 
 
@@ -91,8 +91,8 @@ def _normality(name: str, numbers: Floats) -> Normality | None:
     if numbers.size < 3 or np.ptp(numbers) == 0:
         return None
     test = "Shapiro-Wilk" if numbers.size <= SHAPIRO_MAXIMUM else "D'Agostino K^2"
-    found = (stats.shapiro if test == "Shapiro-Wilk" else stats.normaltest)(numbers)
-    return Normality(name, test, float(found.statistic), float(found.pvalue))
+    result = (stats.shapiro if test == "Shapiro-Wilk" else stats.normaltest)(numbers)
+    return Normality(name, test, float(result.statistic), float(result.pvalue))
 
 
 def _series(runs: tuple[Floats, ...]) -> list[Floats]:
@@ -107,7 +107,7 @@ def _autocorrelation(name: str, series: list[Floats]) -> Autocorrelation | None:
     from statsmodels.stats.diagnostic import acorr_ljungbox  # loads pandas too: a second
 
     lags = min(10, min(run.size for run in usable) // 5)
-    found = [acorr_ljungbox(run, lags=[max(lags, 1)]) for run in usable]
+    tables = [acorr_ljungbox(run, lags=[max(lags, 1)]) for run in usable]
     correlations = [_lag1(run) for run in usable]
     count = sum(run.size for run in usable)
     effective = sum(
@@ -118,7 +118,7 @@ def _autocorrelation(name: str, series: list[Floats]) -> Autocorrelation | None:
         group=name,
         lag1=float(np.mean(correlations)),
         lags=max(lags, 1),
-        ljung_box_p=min(float(table["lb_pvalue"].iloc[0]) for table in found),
+        ljung_box_p=min(float(table["lb_pvalue"].iloc[0]) for table in tables),
         count=count,
         effective_count=float(effective),
     )

@@ -51,8 +51,8 @@ def bootstrap_difference(
     """The interval of the difference (first minus second) of a statistic of two independent sets
     of runs; None if one has fewer than 3."""
 
-    def difference(one: Floats, other: Floats, axis: int = -1) -> Any:
-        return statistic(one, axis=axis) - statistic(other, axis=axis)
+    def difference(first: Floats, second: Floats, axis: int = -1) -> Any:
+        return statistic(first, axis=axis) - statistic(second, axis=axis)
 
     return _interval((_finite(first), _finite(second)), difference, seed, confidence, resamples)
 
@@ -71,7 +71,7 @@ def _interval(
         return Interval(estimate, estimate, estimate, confidence, "constant", resamples)
     for method in ("BCa", "percentile"):
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = stats.bootstrap(
+            interval = stats.bootstrap(
                 samples,
                 statistic,
                 n_resamples=resamples,
@@ -80,7 +80,7 @@ def _interval(
                 rng=np.random.default_rng(seed),
                 vectorized=True,
             ).confidence_interval
-        low, high = float(found.low), float(found.high)
+        low, high = float(interval.low), float(interval.high)
         if np.isfinite([low, high]).all():
             return Interval(estimate, low, high, confidence, method, resamples)
     return None

@@ -46,7 +46,7 @@ def factorial_anova(values: Sequence[float], factors: Mapping[str, Sequence[str]
         columns[f"f{index}"] = name
         frame[f"f{index}"] = list(levels)
     main = [f"C({column})" for column in columns]
-    pairs = [f"{one}:{other}" for i, one in enumerate(main) for other in main[i + 1 :]]
+    pairs = [f"{first}:{second}" for i, first in enumerate(main) for second in main[i + 1 :]]
     parameters = np.prod([len(set(levels)) for levels in factors.values()])
     terms = main + (pairs if len(frame) > parameters else [])
     if len(frame) <= sum(len(set(levels)) - 1 for levels in factors.values()) + 1:
@@ -61,10 +61,18 @@ def factorial_anova(values: Sequence[float], factors: Mapping[str, Sequence[str]
             label = label.replace(f"C({column})", name)
         squares = float(row["sum_sq"])
         residual = label == "Residual"
-        effects.append(Effect(
-            "residual" if residual else label.replace(":", " x "), squares, float(row["df"]),
-            None if residual else float(row["F"]), None if residual else float(row["PR(>F)"]),
-            squares / total if total > 0 else float("nan"),
-            None if residual or squares + left <= 0 else squares / (squares + left),
-        ))  # fmt: skip
+        partial = None
+        if not residual and squares + left > 0:
+            partial = squares / (squares + left)
+        effects.append(
+            Effect(
+                "residual" if residual else label.replace(":", " x "),
+                sum_of_squares=squares,
+                df=float(row["df"]),
+                f=None if residual else float(row["F"]),
+                p_value=None if residual else float(row["PR(>F)"]),
+                eta_squared=squares / total if total > 0 else float("nan"),
+                partial_eta_squared=partial,
+            )
+        )
     return sorted(effects, key=lambda effect: (effect.f is None, -effect.sum_of_squares))

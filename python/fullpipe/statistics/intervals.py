@@ -22,31 +22,31 @@ def half_widths(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     from scipy.special import stdtrit  # what scipy.stats.t.ppf() calls, without its second to load
 
     runs = values.shape[0]
-    found: npt.NDArray[np.float64] = (
+    widths: npt.NDArray[np.float64] = (
         stdtrit(runs - 1, 0.975) * values.std(axis=0, ddof=1) / math.sqrt(runs)
     )
-    return found
+    return widths
 
 
-def welch_interval(first: npt.ArrayLike, other: npt.ArrayLike) -> tuple[float, float] | None:
+def welch_interval(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, float] | None:
     """The 95 % interval of how much larger the mean of `other` is, for unequal variances; None
     below two runs of each, and where neither varies.
 
     Source: B. L. Welch, "The generalization of Student's problem", Biometrika 34 (1947)."""
     from scipy.stats import t
 
-    one, two = np.asarray(first, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    if min(one.size, two.size) < 2:
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if min(x.size, y.size) < 2:
         return None
-    parts = [float(runs.var(ddof=1)) / runs.size for runs in (one, two)]
+    parts = [float(runs.var(ddof=1)) / runs.size for runs in (x, y)]
     variance = sum(parts)
     if not variance:
         return None
     freedom = variance**2 / sum(
-        part**2 / (runs.size - 1) for part, runs in zip(parts, (one, two), strict=True)
+        part**2 / (runs.size - 1) for part, runs in zip(parts, (x, y), strict=True)
     )
     half = float(t.ppf(0.975, freedom)) * math.sqrt(variance)
-    mean = float(two.mean() - one.mean())
+    mean = float(y.mean() - x.mean())
     return mean - half, mean + half
 
 
@@ -54,5 +54,5 @@ def wilson(met: int, count: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share: `met` of `count` (SciPy)."""
     from scipy.stats import binomtest
 
-    found = binomtest(met, count).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)
+    interval = binomtest(met, count).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)

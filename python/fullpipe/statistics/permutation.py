@@ -100,12 +100,12 @@ def _splits(first: int, second: int) -> _Splits:
         picks = np.fromiter(flat, dtype=np.intp, count=count * second).reshape(count, second)
         np.put_along_axis(chosen, picks, True, axis=1)
     else:
-        seen = np.zeros(size, dtype=bool)
-        seen[first:] = True
-        rows = np.tile(seen, (MAX_SPLITS - 1, 1))
+        observed = np.zeros(size, dtype=bool)
+        observed[first:] = True
+        rows = np.tile(observed, (MAX_SPLITS - 1, 1))
         chosen = np.random.default_rng(_SEED).permuted(rows, axis=1)
     left = second - chosen[:, first:].sum(axis=1)
-    others = left > 0
-    chosen = chosen[others]
-    kept = chosen.astype(np.float64) if size <= _WIDE else chosen
-    return _Splits(kept, left[others] * (1 / first + 1 / second), first, second)
+    differs = left > 0
+    chosen = chosen[differs]
+    stored = chosen.astype(np.float64) if size <= _WIDE else chosen
+    return _Splits(stored, left[differs] * (1 / first + 1 / second), first, second)

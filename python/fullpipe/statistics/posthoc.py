@@ -30,16 +30,16 @@ def tukey_hsd(groups: Groups, confidence: float = 0.95) -> tuple[Pair, ...]:
     values = groups.values
     if all(np.ptp(numbers) == 0 for numbers in values):
         return ()
-    found = stats.tukey_hsd(*values)
-    interval = found.confidence_interval(confidence)
+    result = stats.tukey_hsd(*values)
+    interval = result.confidence_interval(confidence)
     return tuple(
         Pair(
             groups.names[first],
             groups.names[second],
-            float(found.statistic[first, second]),
+            float(result.statistic[first, second]),
             float(interval.low[first, second]),
             float(interval.high[first, second]),
-            float(found.pvalue[first, second]),
+            float(result.pvalue[first, second]),
         )
         for first, second in combinations(range(len(values)), 2)
     )
