@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from fullpipe.plots.model import Box, Grid, Plot, Trace
+from fullpipe.plots.model import Grid, Plot
 
 Legend = Literal["auto", "right", "below", "none"]
 LEGENDS: tuple[Legend, ...] = ("auto", "right", "below", "none")
@@ -45,33 +45,28 @@ def dressed(plot: Plot | Grid, look: Look) -> Plot | Grid:
 
 def unknown_labels(plots: list[Plot | Grid], look: Look) -> list[str]:
     """Names in `labels` that stand in none of the plots."""
-    known: set[str] = set()
+    names: set[str] = set()
     for plot in plots:
-        for one in [plot, *(plot.panels if isinstance(plot, Grid) else [])]:
-            known.add(one.title)
-            if isinstance(one, Plot):
-                known |= {one.x_title, one.y_title, *(trace.name for trace in one.traces)}
-                known |= {box.label for box in one.boxes} | {spans.name for spans in one.spans}
-    return [name for name in look.labels if name not in known]
+        for part in [plot, *(plot.panels if isinstance(plot, Grid) else [])]:
+            names.add(part.title)
+            if isinstance(part, Plot):
+                names |= {part.x_title, part.y_title, *(trace.name for trace in part.traces)}
+                names |= {box.label for box in part.boxes} | {spans.name for spans in part.spans}
+    return [name for name in look.labels if name not in names]
 
 
 def _dressed(plot: Plot, look: Look) -> Plot:
-    named = look.labels
-
-    def trace(one: Trace) -> Trace:
-        return replace(one, name=named.get(one.name, one.name))
-
-    def box(one: Box) -> Box:
-        return replace(one, label=named.get(one.label, one.label))
+    def label(text: str) -> str:
+        return look.labels.get(text, text)
 
     return replace(
         plot,
-        title=named.get(plot.title, plot.title),
-        x_title=named.get(plot.x_title, plot.x_title),
-        y_title=named.get(plot.y_title, plot.y_title),
-        traces=[trace(one) for one in plot.traces],
-        boxes=[box(one) for one in plot.boxes],
-        spans=[replace(one, name=named.get(one.name, one.name)) for one in plot.spans],
+        title=label(plot.title),
+        x_title=label(plot.x_title),
+        y_title=label(plot.y_title),
+        traces=[replace(trace, name=label(trace.name)) for trace in plot.traces],
+        boxes=[replace(box, label=label(box.label)) for box in plot.boxes],
+        spans=[replace(spans, name=label(spans.name)) for spans in plot.spans],
         log_x=plot.log_x or (10 if look.log_x and plot.heat is None and not plot.x_ticks else 0),
         log_y=plot.log_y or (look.log_y and plot.heat is None and not plot.rows),
         zero=plot.zero and not look.log_y,

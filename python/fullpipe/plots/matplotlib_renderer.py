@@ -38,16 +38,29 @@ from fullpipe.plots.model import Grid, Plot, Trace, thinned
 
 _LINES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
 _MARKS = {
-    "x": "x", "triangle": "^", "circle": "o", "dash": "|", "dot": "o", "square": "s",
-    "diamond": "D", "down": "v", "plus": "P", "star": "*", "cross": "X", "up": "^",
-}  # fmt: skip
+    "x": "x",
+    "triangle": "^",
+    "circle": "o",
+    "dash": "|",
+    "dot": "o",
+    "square": "s",
+    "diamond": "D",
+    "down": "v",
+    "plus": "P",
+    "star": "*",
+    "cross": "X",
+    "up": "^",
+}
 #: Marks that are drawn as outlines.
 _OPEN = ("x", "triangle", "circle", "dash")
 _STEPS = {"linear": "default", "before": "steps-pre", "after": "steps-post"}
 _SETTINGS: Any = {
-    "svg.hashsalt": "fullpipe", "svg.fonttype": "none", "pdf.fonttype": 42,
-    "font.size": Look.font_pt, "font.family": "sans-serif",
-}  # fmt: skip
+    "svg.hashsalt": "fullpipe",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "font.size": Look.font_pt,
+    "font.family": "sans-serif",
+}
 #: Formats of a figure: for papers, for pages, for slides.
 SUFFIXES = (".pdf", ".svg", ".png")
 _WIDTH_IN = 7.5
@@ -196,8 +209,8 @@ def draw(axes: Any, plot: Plot, legend_below: bool = False, look: Look = _DEFAUL
 def untangle(figure: Figure) -> None:
     """Turns tick labels of an x axis that overlap, and leaves out some of those that still do."""
     figure.draw_without_rendering()
-    axes = [one for one in figure.axes if one.get_visible()]
-    for axis in [axis for one in axes for axis in (one.xaxis, one.yaxis)]:
+    axes = [panel for panel in figure.axes if panel.get_visible()]
+    for axis in [axis for panel in axes for axis in (panel.xaxis, panel.yaxis)]:
         if not _overlap(axis):
             continue
         if isinstance(axis.get_major_locator(), FixedLocator):  # values by their order
@@ -213,15 +226,17 @@ def overlapping(figure: Figure) -> list[str]:
     """The titles of axes whose tick labels overlap, once the figure is drawn."""
     return [
         axis.get_label_text() or axes.get_title()
-        for axes in figure.axes if axes.get_visible()
-        for axis in (axes.xaxis, axes.yaxis) if _overlap(axis)
-    ]  # fmt: skip
+        for axes in figure.axes
+        if axes.get_visible()
+        for axis in (axes.xaxis, axes.yaxis)
+        if _overlap(axis)
+    ]
 
 
 def _overlap(axis: Any) -> bool:
     """Whether two labels of ticks in view touch; of turned ones, whether their lines are too
     close."""
-    labels = _seen(axis)
+    labels = _visible_labels(axis)
     if len(labels) < 2:
         return False
     turned = [label.get_rotation() for label in labels]
@@ -237,13 +252,15 @@ def _overlap(axis: Any) -> bool:
     return any(after[0] < before[1] for before, after in itertools.pairwise(spans))
 
 
-def _seen(axis: Any) -> list[Any]:
+def _visible_labels(axis: Any) -> list[Any]:
     low, high = sorted(axis.get_view_interval())
     return [
-        tick.label1 for tick in axis.get_major_ticks()
-        if tick.label1.get_visible() and tick.label1.get_text()
+        tick.label1
+        for tick in axis.get_major_ticks()
+        if tick.label1.get_visible()
+        and tick.label1.get_text()
         and low - 1e-9 <= tick.get_loc() <= high + 1e-9
-    ]  # fmt: skip
+    ]
 
 
 def _fewer(figure: Figure, axis: Any) -> None:
@@ -304,7 +321,7 @@ def _grid(grid: Grid, look: Look = _DEFAULT) -> Figure:
     for inner in every[:, 1:].flat:
         inner.set_ylabel("")
     low, high = every.flat[0].get_ylim()
-    if grid.share_y and all(one.zero and one.heat is None for one in grid.panels) and low > 0:
+    if grid.share_y and all(panel.zero and panel.heat is None for panel in grid.panels) and low > 0:
         # A limit ends the scaling of the shared axis, so it comes after all panels.
         every.flat[0].set_ylim(0.0, 1.05 * high)
     if grid.heat_range is not None:
@@ -332,9 +349,13 @@ def _draw(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None
         axes.axvspan(0, plot.warmup_s, color=style.WARMUP, linewidth=0, zorder=0)
     for spans in plot.spans:
         axes.barh(
-            spans.rows, spans.ends - spans.starts, left=spans.starts, height=0.72,
-            color=spans.colour, label=_plain(spans.name),
-        )  # fmt: skip
+            spans.rows,
+            spans.ends - spans.starts,
+            left=spans.starts,
+            height=0.72,
+            color=spans.colour,
+            label=_plain(spans.name),
+        )
     if plot.heat is not None:
         _heat(axes, plot, heat_range)
     for trace in plot.traces:
@@ -388,9 +409,14 @@ def _line(axes: Any, trace: Trace) -> None:
         axes.plot(trace.x, trace.y, linestyle="none", alpha=trace.opacity, **look)
     else:
         axes.plot(
-            trace.x, trace.y, linestyle=_LINES[trace.dash], linewidth=0.7 * trace.width,
-            alpha=trace.opacity, drawstyle=_STEPS[trace.shape], **look,
-        )  # fmt: skip
+            trace.x,
+            trace.y,
+            linestyle=_LINES[trace.dash],
+            linewidth=0.7 * trace.width,
+            alpha=trace.opacity,
+            drawstyle=_STEPS[trace.shape],
+            **look,
+        )
     if trace.band is not None and not (trace.mark and not trace.joined):
         low, high = trace.band
         step = {"before": "pre", "after": "post"}.get(trace.shape)
@@ -406,24 +432,35 @@ def _line(axes: Any, trace: Trace) -> None:
 def _boxes(axes: Any, plot: Plot) -> None:
     named: set[str] = set()
     for position, box in enumerate(plot.boxes):
-        values = {"whislo": box.low, "q1": box.q1, "med": box.median, "q3": box.q3,
-                  "whishi": box.high}  # fmt: skip
+        values = {
+            "whislo": box.low,
+            "q1": box.q1,
+            "med": box.median,
+            "q3": box.q3,
+            "whishi": box.high,
+        }
         line = {"color": box.colour, "linewidth": 0.9}
         drawn = axes.bxp(
-            [values], positions=[position if box.at is None else box.at], widths=box.width,
-            showfliers=False, manage_ticks=box.at is None, boxprops=line, medianprops=line,
-            whiskerprops=line, capprops=line,
+            [values],
+            positions=[position if box.at is None else box.at],
+            widths=box.width,
+            showfliers=False,
+            manage_ticks=box.at is None,
+            boxprops=line,
+            medianprops=line,
+            whiskerprops=line,
+            capprops=line,
             orientation="horizontal" if box.at is None else "vertical",
-        )  # fmt: skip
+        )
         spread = 0.25 * (np.arange(box.points.size) % 5 / 5 - 0.4)
         if box.at is None:
-            places = (box.points, position + spread)
+            points = (box.points, position + spread)
         else:
-            places = (box.at + spread * box.width, box.points)
+            points = (box.at + spread * box.width, box.points)
             if box.label not in named:
                 drawn["boxes"][0].set_label(_plain(box.label))
                 named.add(box.label)
-        axes.plot(*places, ".", color=box.colour, alpha=0.5, markersize=4)
+        axes.plot(*points, ".", color=box.colour, alpha=0.5, markersize=4)
 
 
 def _colour_map(limits: tuple[float, float], middle: float | None) -> Any:
@@ -448,9 +485,14 @@ def _heat(axes: Any, plot: Plot, heat_range: tuple[float, float] | None) -> None
     for (line, column), value in np.ndenumerate(heat.values):
         if not np.isnan(value):
             axes.text(
-                column, line, f"{value:.3g}", ha="center", va="center", fontsize=7,
+                column,
+                line,
+                f"{value:.3g}",
+                ha="center",
+                va="center",
+                fontsize=7,
                 color="white" if _is_dark(value, low, high, heat.middle) else "black",
-            )  # fmt: skip
+            )
 
 
 def _is_dark(value: float, low: float, high: float, middle: float | None) -> bool:
@@ -466,16 +508,23 @@ def _legend(axes: Any, plot: Plot, below: bool, look: Look) -> None:
         return
     if below:
         axes.figure.legend(
-            fontsize="small", frameon=False, loc="outside lower left",
+            fontsize="small",
+            frameon=False,
+            loc="outside lower left",
             ncols=_columns_below(axes.figure.get_figwidth(), labels, look.font_pt),
             borderaxespad=0.0,
-        )  # fmt: skip
+        )
     else:
         axes.legend(
-            handles, labels, fontsize="small", frameon=False, loc="upper left",
+            handles,
+            labels,
+            fontsize="small",
+            frameon=False,
+            loc="upper left",
             bbox_to_anchor=(1.12 if plot.right else 1.01, 1.0),
-            ncols=1 + (len(labels) - 1) // _MAX_LEGEND_ROWS, borderaxespad=0.0,
-        )  # fmt: skip
+            ncols=1 + (len(labels) - 1) // _MAX_LEGEND_ROWS,
+            borderaxespad=0.0,
+        )
 
 
 def _common_legend(figure: Figure, panels: Iterable[Any], below: bool, look: Look) -> None:
@@ -490,9 +539,13 @@ def _common_legend(figure: Figure, panels: Iterable[Any], below: bool, look: Loo
         wide = _columns_below(figure.get_figwidth(), shown, look.font_pt)
         columns = wide if below else 1 + (len(shown) - 1) // 24
         figure.legend(
-            list(shown.values()), list(shown), fontsize="small", frameon=False, ncols=columns,
+            list(shown.values()),
+            list(shown),
+            fontsize="small",
+            frameon=False,
+            ncols=columns,
             loc="outside lower left" if below else "outside right upper",
-        )  # fmt: skip
+        )
 
 
 def _alarm(figure: Figure, text: str) -> None:
@@ -505,7 +558,7 @@ _EDGE = 1e-6
 
 
 def _outside(axes: Any) -> list[str]:
-    found = []
+    outside = []
     panel = f"panel {axes.get_title()}: " if axes.get_title() else ""
     for line in axes.lines:
         label = "a box" if line.get_label().startswith("_") else line.get_label()
@@ -514,14 +567,14 @@ def _outside(axes: Any) -> list[str]:
             continue  # a box without single points
         points = points[np.isfinite(points).all(axis=1)]
         if not points.size:
-            found.append(f"{panel}{label}: nothing to measure")
+            outside.append(f"{panel}{label}: nothing to measure")
             continue
         with np.errstate(all="ignore"):  # the logarithm of 0 is outside, too
             placed = axes.transAxes.inverted().transform(axes.transData.transform(points))
         inside = ((placed > -_EDGE) & (placed < 1 + _EDGE)).all(axis=1)
         if not inside.all():
-            found.append(f"{panel}{label}: {np.sum(~inside)} of {inside.size} points")
-    return found
+            outside.append(f"{panel}{label}: {np.sum(~inside)} of {inside.size} points")
+    return outside
 
 
 def _save(figure: Figure, path: Path) -> None:

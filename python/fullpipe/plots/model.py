@@ -130,8 +130,8 @@ class Plot:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to see."""
-        seen = any(np.isfinite(trace.y).any() for trace in self.traces)
-        return not (seen or self.spans or self.boxes or self.heat is not None)
+        has_data = any(np.isfinite(trace.y).any() for trace in self.traces)
+        return not (has_data or self.spans or self.boxes or self.heat is not None)
 
     @property
     def upright(self) -> bool:
@@ -178,9 +178,13 @@ class Grid:
 
 
 def box_of(
-    label: str, colour: str, quantiles: Floats, points: Floats | None = None,
-    at: float | None = None, width: float = 0.5,
-) -> Box:  # fmt: skip
+    label: str,
+    colour: str,
+    quantiles: Floats,
+    points: Floats | None = None,
+    at: float | None = None,
+    width: float = 0.5,
+) -> Box:
     """A box from its `BOX_QUANTILES`."""
     low, q1, median, q3, high = map(float, quantiles)
     shown = np.empty(0) if points is None else points
@@ -190,17 +194,17 @@ def box_of(
 def thin(x: Floats, y: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
     """At most `most` points. Each stretch keeps its first, least and largest, so that no peak is
     lost, and the last point stays."""
-    kept = _kept(y, most)
-    return x[kept], y[kept]
+    indices = _thinned_indices(y, most)
+    return x[indices], y[indices]
 
 
 def thinned(trace: Trace, most: int) -> Trace:
     """The trace with at most `most` points, chosen as `thin` does."""
     if trace.x.size <= most or trace.keys:
         return trace
-    kept = _kept(trace.y, most)
-    band = None if trace.band is None else (trace.band[0][kept], trace.band[1][kept])
-    return replace(trace, x=trace.x[kept], y=trace.y[kept], band=band)
+    indices = _thinned_indices(trace.y, most)
+    band = None if trace.band is None else (trace.band[0][indices], trace.band[1][indices])
+    return replace(trace, x=trace.x[indices], y=trace.y[indices], band=band)
 
 
 def within(plots: Sequence[Plot], points: int) -> list[Plot]:
@@ -211,7 +215,7 @@ def within(plots: Sequence[Plot], points: int) -> list[Plot]:
     most = MAX_POINTS
     while most > LEAST_POINTS and np.minimum(sizes, most * weights).sum() > points:
         most = max(LEAST_POINTS, int(0.9 * most))
-    return [replace(plot, traces=[thinned(one, most) for one in plot.traces]) for plot in plots]
+    return [replace(plot, traces=[thinned(trace, most) for trace in plot.traces]) for plot in plots]
 
 
 def _weight(trace: Trace) -> int:
@@ -219,15 +223,15 @@ def _weight(trace: Trace) -> int:
     return trace.x.size * (3 if trace.band else 1)
 
 
-def _kept(y: Floats, most: int) -> npt.NDArray[np.int64]:
+def _thinned_indices(y: Floats, most: int) -> npt.NDArray[np.int64]:
     if y.size <= most:
         return np.arange(y.size)
     keep = {y.size - 1}
     for chunk in np.array_split(np.arange(y.size), max(1, (most - 1) // 3)):
         keep.add(int(chunk[0]))
-        known = chunk[~np.isnan(y[chunk])]
-        if known.size:
-            keep |= {int(known[y[known].argmin()]), int(known[y[known].argmax()])}
+        valid = chunk[~np.isnan(y[chunk])]
+        if valid.size:
+            keep |= {int(valid[y[valid].argmin()]), int(valid[y[valid].argmax()])}
     return np.array(sorted(keep))
 
 

@@ -21,13 +21,21 @@ from markupsafe import Markup
 from fullpipe.base.templates import environment
 from fullpipe.base.writing import write_text
 from fullpipe.plots import plotly_script, style
-from fullpipe.plots.model import Box, Floats, Grid, Plot, Spans, Trace
+from fullpipe.plots.model import Box, Floats, Grid, Heat, Plot, Spans, Trace
 
 _SYMBOLS = {
-    "x": "x-thin", "triangle": "triangle-up", "circle": "circle-open", "dash": "line-ns",
-    "square": "square", "diamond": "diamond", "down": "triangle-down", "plus": "cross",
-    "star": "star", "cross": "x", "up": "triangle-up",
-}  # fmt: skip
+    "x": "x-thin",
+    "triangle": "triangle-up",
+    "circle": "circle-open",
+    "dash": "line-ns",
+    "square": "square",
+    "diamond": "diamond",
+    "down": "triangle-down",
+    "plus": "cross",
+    "star": "star",
+    "cross": "x",
+    "up": "triangle-up",
+}
 _SHAPES = {"linear": "linear", "before": "vh", "after": "hv"}
 _CONFIG = '{"displaylogo": false, "responsive": true}'
 _ROW_PX, _HEIGHT_PX, _LEGEND_PX, _PANEL_PX = 34, 330, 20, 340
@@ -37,18 +45,24 @@ _MAX_LEGEND = 24
 _GRID = "rgba(128,128,128,0.25)"
 _SHADE = "rgba(128,128,128,0.12)"
 _AXIS = {
-    "automargin": True, "gridcolor": _GRID, "zerolinecolor": _GRID, "zerolinewidth": 2,
-    "linecolor": "#888", "ticks": "",
-}  # fmt: skip
+    "automargin": True,
+    "gridcolor": _GRID,
+    "zerolinecolor": _GRID,
+    "zerolinewidth": 2,
+    "linecolor": "#888",
+    "ticks": "",
+}
 _LOOK: dict[str, Any] = {
     # The page's own colours show through, whatever they are.
-    "plot_bgcolor": "rgba(0,0,0,0)", "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "paper_bgcolor": "rgba(0,0,0,0)",
     "modebar": {"bgcolor": "rgba(0,0,0,0)"},
     "font": {"family": "system-ui, sans-serif", "color": "#222", "size": 12},
-    "hovermode": "closest", "hoverlabel": {"namelength": -1, "align": "left"},
+    "hovermode": "closest",
+    "hoverlabel": {"namelength": -1, "align": "left"},
     # Names that look like numbers or dates stay names.
     "autotypenumbers": "strict",
-}  # fmt: skip
+}
 #: Letters of a line of a row's name.
 _ROW_LETTERS = 10
 #: Half the height of a span in its row.
@@ -65,8 +79,8 @@ def write_page(grid: Grid, path: Path) -> None:
     it cannot be written."""
     page = environment("fullpipe.plots").get_template("chart_page.html")
     figure = Markup(_script_json(grid_figure_of(grid)))
-    write_text(path, page.render(title=grid.title, note=grid.note, figure=figure,
-                                 library=plotly_script.inline()))  # fmt: skip
+    library = plotly_script.inline()
+    write_text(path, page.render(title=grid.title, note=grid.note, figure=figure, library=library))
 
 
 def figure_of(plot: Plot, alarm: str = "") -> dict[str, Any]:
@@ -101,20 +115,15 @@ def _grid_layout(grid: Grid, is_narrow: bool) -> dict[str, Any]:
     columns = 1 if is_narrow else grid.columns
     rows = math.ceil(len(grid.panels) / columns)
     layout: dict[str, Any] = {
-        **_LOOK, "height": _PANEL_PX * rows + 60, "annotations": [], "boxmode": "overlay",
+        **_LOOK,
+        "height": _PANEL_PX * rows + 60,
+        "annotations": [],
+        "boxmode": "overlay",
         "margin": {"l": 56 if is_narrow else 70, "r": 14, "t": 30, "b": 60},
-    }  # fmt: skip
+    }
     if grid.heat_range is not None:
-        heat = next(panel.heat for panel in grid.panels if panel.heat is not None)
-        low, high = grid.heat_range
-        layout["coloraxis"] = {
-            "colorscale": _colour_scale(grid, low, high), "cmin": low, "cmax": high,
-            "colorbar": {"title": {"text": _plain(heat.title)}},
-        }  # fmt: skip
+        layout["coloraxis"] = _colour_axis(grid, *grid.heat_range, is_narrow)
         if is_narrow:
-            layout["coloraxis"]["colorbar"] |= {
-                "orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "thickness": 12,
-            }  # fmt: skip
             layout["margin"]["t"] = 110
     for index, panel in enumerate(grid.panels):
         row, column = divmod(index, columns)
@@ -133,11 +142,33 @@ def _grid_layout(grid: Grid, is_narrow: bool) -> dict[str, Any]:
             y_axis["type"] = "log"
         layout |= {f"xaxis{number}": x_axis, f"yaxis{number}": y_axis}
         if panel.title:
-            layout["annotations"].append({
-                "text": _plain(panel.title), "showarrow": False, "xref": "paper", "yref": "paper",
-                "x": sum(across) / 2, "y": up[1], "xanchor": "center", "yanchor": "bottom",
-            })  # fmt: skip
+            layout["annotations"].append(_panel_title(panel.title, sum(across) / 2, up[1]))
     return layout
+
+
+def _panel_title(title: str, x: float, y: float) -> dict[str, Any]:
+    return {
+        "text": _plain(title),
+        "showarrow": False,
+        "xref": "paper",
+        "yref": "paper",
+        "x": x,
+        "y": y,
+        "xanchor": "center",
+        "yanchor": "bottom",
+    }
+
+
+def _colour_axis(grid: Grid, low: float, high: float, is_narrow: bool) -> dict[str, Any]:
+    heat = next(panel.heat for panel in grid.panels if panel.heat is not None)
+    bar = {"title": {"text": _plain(heat.title)}}
+    above = {"orientation": "h", "yref": "container", "y": 1, "yanchor": "top", "thickness": 12}
+    return {
+        "colorscale": _colour_scale(grid, low, high),
+        "cmin": low,
+        "cmax": high,
+        "colorbar": bar | above if is_narrow else bar,
+    }
 
 
 def _colour_scale(grid: Grid, low: float, high: float) -> Any:
@@ -178,67 +209,101 @@ def _x_scale(axis: dict[str, Any], plot: Plot) -> None:
         axis |= {
             "tickvals": [position for position, _ in plot.x_ticks],
             "ticktext": [_plain(text) for _, text in plot.x_ticks],
-        }  # fmt: skip
+        }
 
 
 def _decades(values: Floats) -> list[float]:
     """1, 2 and 5 of each decade of the values; of many decades only 1. Plotly would write the digit
     without its power of ten."""
-    known = values[np.isfinite(values) & (values > 0)]
-    if not known.size:
+    positive = values[np.isfinite(values) & (values > 0)]
+    if not positive.size:
         return []
-    low, high = math.floor(math.log10(known.min())), math.ceil(math.log10(known.max()))
+    low, high = math.floor(math.log10(positive.min())), math.ceil(math.log10(positive.max()))
     digits = (1, 2, 5) if high - low <= 4 else (1,)
     return [digit * 10.0**power for power in range(low, high + 1) for digit in digits]
 
 
 def _data(plot: Plot) -> list[dict[str, Any]]:
     data = [_box(box) for box in plot.boxes]
-    for spans in plot.spans:
-        data.append({
-            "type": "scatter", **_outline(spans), "fill": "toself", "fillcolor": spans.colour,
-            "mode": "lines", "line": {"width": 0}, "name": _plain(spans.name), "hoveron": "fills",
-            "text": _plain(spans.name),
-        })  # fmt: skip
+    data += [_filled(spans) for spans in plot.spans]
     if plot.heat is not None:
-        data.append({
-            "type": "heatmap", "z": plot.heat.values.tolist(), "coloraxis": "coloraxis",
-            "x": [_plain(x) for x in plot.heat.x_labels],
-            "y": [_plain(y) for y in plot.heat.y_labels],
-        })  # fmt: skip
-        if plot.heat.crossed:
-            data.append({
-                "type": "scatter", "mode": "markers", "showlegend": False,
-                "x": [_plain(plot.heat.x_labels[x]) for _, x in plot.heat.crossed],
-                "y": [_plain(plot.heat.y_labels[y]) for y, _ in plot.heat.crossed],
-                "marker": {"symbol": "x-thin-open", "size": 14, "color": "#c0392b"},
-                "hovertemplate": "no result<extra></extra>",
-            })  # fmt: skip
+        data += _heat_map(plot.heat)
     for trace in plot.traces:
         if trace.band is not None and not trace.mark:
             data += _band(trace, trace.band)
         data.append(_drawn(trace))
-    for x, y, text in plot.labels:
-        data.append({
-            "type": "scatter", "mode": "text", "x": [x], "y": [y], "text": [_plain(text)],
-            "textposition": "top right", "showlegend": False, "hoverinfo": "skip",
-        })  # fmt: skip
-    return data
+    return data + [_label(x, y, text) for x, y, text in plot.labels]
+
+
+def _filled(spans: Spans) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        **_outline(spans),
+        "fill": "toself",
+        "fillcolor": spans.colour,
+        "mode": "lines",
+        "line": {"width": 0},
+        "name": _plain(spans.name),
+        "hoveron": "fills",
+        "text": _plain(spans.name),
+    }
+
+
+def _heat_map(heat: Heat) -> list[dict[str, Any]]:
+    """The map, and crosses on its cells without a result."""
+    cells = {
+        "type": "heatmap",
+        "z": heat.values.tolist(),
+        "coloraxis": "coloraxis",
+        "x": [_plain(x) for x in heat.x_labels],
+        "y": [_plain(y) for y in heat.y_labels],
+    }
+    crosses = {
+        "type": "scatter",
+        "mode": "markers",
+        "showlegend": False,
+        "x": [_plain(heat.x_labels[x]) for _, x in heat.crossed],
+        "y": [_plain(heat.y_labels[y]) for y, _ in heat.crossed],
+        "marker": {"symbol": "x-thin-open", "size": 14, "color": "#c0392b"},
+        "hovertemplate": "no result<extra></extra>",
+    }
+    return [cells, crosses] if heat.crossed else [cells]
+
+
+def _label(x: float, y: float, text: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "text",
+        "x": [x],
+        "y": [y],
+        "text": [_plain(text)],
+        "textposition": "top right",
+        "showlegend": False,
+        "hoverinfo": "skip",
+    }
 
 
 def _box(box: Box) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "type": "box", "q1": [box.q1], "median": [box.median], "q3": [box.q3],
-        "lowerfence": [box.low], "upperfence": [box.high], "name": _plain(box.label),
-        "jitter": 0.4, "pointpos": 0, "marker": {"color": box.colour, "size": 5, "opacity": 0.6},
-        "line": {"color": box.colour}, "showlegend": False,
-    }  # fmt: skip
+    trace: dict[str, Any] = {
+        "type": "box",
+        "q1": [box.q1],
+        "median": [box.median],
+        "q3": [box.q3],
+        "lowerfence": [box.low],
+        "upperfence": [box.high],
+        "name": _plain(box.label),
+        "jitter": 0.4,
+        "pointpos": 0,
+        "marker": {"color": box.colour, "size": 5, "opacity": 0.6},
+        "line": {"color": box.colour},
+        "showlegend": False,
+    }
     along, across = ("x", "y") if box.at is None else ("y", "x")
     if box.points.size:
-        found |= {along: [box.points.tolist()], "boxpoints": "all"}
+        trace |= {along: [box.points.tolist()], "boxpoints": "all"}
     if box.at is None:
-        return found | {across: [_plain(box.label)], "orientation": "h"}
-    return found | {across: [box.at], "width": box.width}
+        return trace | {across: [_plain(box.label)], "orientation": "h"}
+    return trace | {across: [box.at], "width": box.width}
 
 
 def _layout(plot: Plot, alarm: str) -> dict[str, Any]:
@@ -257,15 +322,32 @@ def _layout(plot: Plot, alarm: str) -> dict[str, Any]:
     if plot.runs:
         layout["meta"] = {"runs": [_plain(name) for name in plot.runs]}
     if plot.warmup_s:
-        layout["shapes"] = [{
-            "type": "rect", "x0": 0, "x1": plot.warmup_s, "yref": "paper", "y0": 0, "y1": 1,
-            "fillcolor": _SHADE, "line": {"width": 0}, "layer": "below",
-        }]  # fmt: skip
+        layout["shapes"] = [
+            {
+                "type": "rect",
+                "x0": 0,
+                "x1": plot.warmup_s,
+                "yref": "paper",
+                "y0": 0,
+                "y1": 1,
+                "fillcolor": _SHADE,
+                "line": {"width": 0},
+                "layer": "below",
+            }
+        ]
     if alarm:
-        layout["annotations"] = [{
-            "text": f"<b>{_plain(alarm)}</b>", "xref": "paper", "yref": "paper", "x": 0.5, "y": 1.0,
-            "yanchor": "bottom", "showarrow": False, "font": {"color": style.ALARM, "size": 12},
-        }]  # fmt: skip
+        layout["annotations"] = [
+            {
+                "text": f"<b>{_plain(alarm)}</b>",
+                "xref": "paper",
+                "yref": "paper",
+                "x": 0.5,
+                "y": 1.0,
+                "yanchor": "bottom",
+                "showarrow": False,
+                "font": {"color": style.ALARM, "size": 12},
+            }
+        ]
     return layout
 
 
@@ -274,10 +356,18 @@ def _title(text: str) -> dict[str, Any]:
 
 
 def _drawn(trace: Trace) -> dict[str, Any]:
-    marker = {"color": trace.colour, "symbol": _SYMBOLS.get(trace.mark, "circle"), "size": 7,
-              "line": {"width": 1.5, "color": trace.colour}}  # fmt: skip
-    line = {"color": trace.colour, "dash": trace.dash, "width": trace.width,
-            "shape": _SHAPES[trace.shape]}  # fmt: skip
+    marker = {
+        "color": trace.colour,
+        "symbol": _SYMBOLS.get(trace.mark, "circle"),
+        "size": 7,
+        "line": {"width": 1.5, "color": trace.colour},
+    }
+    line = {
+        "color": trace.colour,
+        "dash": trace.dash,
+        "width": trace.width,
+        "shape": _SHAPES[trace.shape],
+    }
     if not trace.mark:
         drawn: dict[str, Any] = {"mode": "lines", "line": line}
     elif trace.joined:
@@ -287,27 +377,39 @@ def _drawn(trace: Trace) -> dict[str, Any]:
     if trace.band is not None and trace.mark:
         low, high = trace.band
         drawn["error_y"] = {
-            "type": "data", "symmetric": False, "thickness": 1, "width": 2,
-            "array": _numbers(high - trace.y), "arrayminus": _numbers(trace.y - low),
-        }  # fmt: skip
+            "type": "data",
+            "symmetric": False,
+            "thickness": 1,
+            "width": 2,
+            "array": _numbers(high - trace.y),
+            "arrayminus": _numbers(trace.y - low),
+        }
     return {
-        "type": "scatter", "x": _numbers(trace.x), "y": _numbers(trace.y),
-        "name": _plain(trace.name), "opacity": trace.opacity, **drawn,
+        "type": "scatter",
+        "x": _numbers(trace.x),
+        "y": _numbers(trace.y),
+        "name": _plain(trace.name),
+        "opacity": trace.opacity,
+        **drawn,
         **({"legendgroup": _plain(trace.name)} if trace.band is not None else {}),
         **({} if trace.name else {"showlegend": False, "hoverinfo": "skip"}),
         **({"customdata": list(trace.keys)} if trace.keys else {}),
         **({"meta": trace.run} if trace.run >= 0 else {}),
-    }  # fmt: skip
+    }
 
 
 def _band(trace: Trace, band: tuple[Floats, Floats]) -> list[dict[str, Any]]:
     """An interval around a line: its lower edge, and the upper one filled down to it."""
     edge = {
-        "type": "scatter", "x": _numbers(trace.x), "mode": "lines", "showlegend": False,
+        "type": "scatter",
+        "x": _numbers(trace.x),
+        "mode": "lines",
+        "showlegend": False,
         "line": {"width": 0, "shape": _SHAPES[trace.shape], "color": trace.colour},
-        "hoverinfo": "skip", "legendgroup": _plain(trace.name),
+        "hoverinfo": "skip",
+        "legendgroup": _plain(trace.name),
         **({"meta": trace.run} if trace.run >= 0 else {}),
-    }  # fmt: skip
+    }
     red, green, blue = (int(trace.colour[i : i + 2], 16) for i in (1, 3, 5))
     filled = {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.18)"}
     low, high = band
@@ -340,19 +442,28 @@ def _scale(data: list[dict[str, Any]], layout: dict[str, Any], plot: Plot) -> No
             horizontal["range"] = [0, 1.05 * right or 1.0]
         ticks, names = list(range(len(plot.rows))), [_wrapped(row) for row in plot.rows]
         vertical |= {
-            "tickvals": ticks, "ticktext": names, "range": [len(ticks) - 0.5, -0.5],
+            "tickvals": ticks,
+            "ticktext": names,
+            "range": [len(ticks) - 0.5, -0.5],
             "fixedrange": True,
-        }  # fmt: skip
+        }
     elif plot.right is not None:
         title, factor = plot.right
         top = 1.05 * max((float(np.nanmax(trace.y)) for trace in plot.traces), default=1.0) or 1.0
         vertical |= {"range": [0, top], "fixedrange": True}
         data.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2", "showlegend": False})
         layout["yaxis2"] = {
-            "overlaying": "y", "side": "right", "range": [0, top * factor], "showgrid": False,
-            "zeroline": False, "title": _title(title), "ticks": "", "automargin": True,
-            "fixedrange": True, "tickmode": "auto",
-        }  # fmt: skip
+            "overlaying": "y",
+            "side": "right",
+            "range": [0, top * factor],
+            "showgrid": False,
+            "zeroline": False,
+            "title": _title(title),
+            "ticks": "",
+            "automargin": True,
+            "fixedrange": True,
+            "tickmode": "auto",
+        }
         layout["legend"] = {"x": 1.1}
 
 

@@ -12,20 +12,38 @@ import zlib
 #: colour-blind reader sees in one hue, and darkened to a contrast of 3:1 with the page (WCAG 2.2,
 #: 1.4.11).
 CC_COLOURS = {
-    "reno": "#555555", "cubic": "#0072b2", "bbr1": "#a0831c", "bbr2": "#009e73",
-    "dctcp": "#9424e9", "prague": "#6a9c50", "bbr3-ecn": "#a64b00",
-    "bbr3": "#d55e00", "bbr3-linux": "#7a1f0e", "bbrnplus": "#c9659f",
-    "bbrnplus-literal": "#f042d0", "bbrnplus-asrun": "#6a1b6f",
-    "bbrnplus-pseudocode": "#8f3f71", "bbrnplus-patch": "#4f00a9", "bbrn": "#0e03f7",
+    "reno": "#555555",
+    "cubic": "#0072b2",
+    "bbr1": "#a0831c",
+    "bbr2": "#009e73",
+    "dctcp": "#9424e9",
+    "prague": "#6a9c50",
+    "bbr3-ecn": "#a64b00",
+    "bbr3": "#d55e00",
+    "bbr3-linux": "#7a1f0e",
+    "bbrnplus": "#c9659f",
+    "bbrnplus-literal": "#f042d0",
+    "bbrnplus-asrun": "#6a1b6f",
+    "bbrnplus-pseudocode": "#8f3f71",
+    "bbrnplus-patch": "#4f00a9",
+    "bbrn": "#0e03f7",
     "tarn": "#2b3a8f",
-    "kernel:reno": "#858585", "kernel:cubic": "#3d92f5", "kernel:bbr": "#8f6245",
-}  # fmt: skip
+    "kernel:reno": "#858585",
+    "kernel:cubic": "#3d92f5",
+    "kernel:bbr": "#8f6245",
+}
 
 PHASE_COLOURS = {
-    "startup": "#d1495b", "slow_start": "#c58a9a", "drain": "#4a2c5e", "refill": "#f2c14e",
-    "up": "#d97326", "down": "#4f8fc0", "cruise": "#b9d6b0", "avoidance": "#e3e5ea",
+    "startup": "#d1495b",
+    "slow_start": "#c58a9a",
+    "drain": "#4a2c5e",
+    "refill": "#f2c14e",
+    "up": "#d97326",
+    "down": "#4f8fc0",
+    "cruise": "#b9d6b0",
+    "avoidance": "#e3e5ea",
     "probe_rtt": "#111111",
-}  # fmt: skip
+}
 
 #: Lines and marks that belong to no congestion control.
 NEUTRAL = "#111111"
@@ -39,9 +57,19 @@ BELOW, MIDDLE, ABOVE = "#b35806", "#f7f7f7", "#542788"
 
 #: Lines that stand for no congestion control: none of these is a congestion control's colour.
 _LINE_COLOURS = (
-    "#12819b", "#c2407e", "#5c7f00", "#e69f00", "#8e44ad", "#56b4e9", "#7f7f7f", "#8c2d19",
-    "#cc79a7", "#5e3c99", "#000000", "#b0a000",
-)  # fmt: skip
+    "#12819b",
+    "#c2407e",
+    "#5c7f00",
+    "#e69f00",
+    "#8e44ad",
+    "#56b4e9",
+    "#7f7f7f",
+    "#8c2d19",
+    "#cc79a7",
+    "#5e3c99",
+    "#000000",
+    "#b0a000",
+)
 _DASHES = ["solid", "dot", "dash", "dashdot"]
 _OPACITIES = [1.0, 0.7, 0.5, 0.35]
 
@@ -60,8 +88,8 @@ def phase_colour(name: str) -> str:
 
 def phase_order(names: set[str]) -> list[str]:
     """Phases in the order in which algorithms pass through them, unknown ones last."""
-    known = [name for name in PHASE_COLOURS if name in names]
-    return known + sorted(names - set(known))
+    ordered = [name for name in PHASE_COLOURS if name in names]
+    return ordered + sorted(names - set(ordered))
 
 
 def line_colour(position: int) -> str:
