@@ -29,6 +29,9 @@ _MAX_LINES_WITH_MODELS = 8
 #: A longer label of the upright axis would be cut.
 _LABEL_WIDTH = 38
 
+#: Positions on an axis and what is written there.
+Ticks = tuple[tuple[float, str], ...]
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -99,6 +102,25 @@ def _series(results: Results, plot: Plot, points: list[int]) -> dict[str, Series
 def _panel(
     results: Results, plot: Plot, series: dict[str, Series], points: list[int], label: str
 ) -> Panel:
+    traces, boxes = _drawn(results, plot, series, points)
+    x_title, y_title, ticks, log_x = _axes(results, plot, boxes)
+    return Panel(
+        label,
+        label,
+        x_title=x_title,
+        y_title=y_title,
+        traces=traces,
+        boxes=boxes,
+        x_ticks=ticks,
+        log_x=log_x,
+        log_y=plot.log_y,
+    )
+
+
+def _drawn(
+    results: Results, plot: Plot, series: dict[str, Series], points: list[int]
+) -> tuple[list[Trace], list[Box]]:
+    """What a panel shows of these points."""
     traces: list[Trace] = []
     boxes: list[Box] = []
     for name, members in _grouped(results, points, plot.by).items():
@@ -119,38 +141,27 @@ def _panel(
     if plot.phases:
         of_panel = [run for point in points for run in results.runs[point]]
         traces += over_time.phases(plot, of_panel, traces)
-    x_title, y_title = plot.x or "", ""
-    ticks: tuple[tuple[float, str], ...] = ()
-    log_x = 0.0
-    metric = results.entry.metric.get(plot.of)
+    return traces, boxes
+
+
+def _axes(results: Results, plot: Plot, boxes: Sequence[Box]) -> tuple[str, str, Ticks, float]:
+    """Titles of a panel's axes, the ticks of x, and the base of its logarithm (0: linear)."""
     if plot.kind == "line":
+        metric = results.entry.metric.get(plot.of)
         unit = f" ({metric.unit})" if metric and metric.unit else ""
         title = (metric.title if metric else "") or plot.of
-        y_title = textwrap.fill(title + unit, _LABEL_WIDTH)
         ticks, log_x = _x_axis(results, plot)
-    elif plot.kind == "cdf":
-        x_title, y_title = DRAWN["cdf"][plot.of], "share"
-        log_x = 10.0 if plot.log_x else 0.0
-    elif plot.kind == "time":
-        x_title, y_title = "time (s)", DRAWN["time"][plot.of]
-    elif plot.of == "stream_goodput_mbps":
-        x_title, y_title = "flow", DRAWN["box"][plot.of]
+        return plot.x or "", textwrap.fill(title + unit, _LABEL_WIDTH), ticks, log_x
+    y_title = DRAWN[plot.kind][plot.of]
+    if plot.kind == "cdf":
+        return y_title, "share", (), 10.0 if plot.log_x else 0.0
+    if plot.kind == "time":
+        return "time (s)", y_title, (), 0.0
+    if plot.of == "stream_goodput_mbps":
         most = round(max((box.at or 0.0 for box in boxes), default=0.0))
-        ticks = tuple((float(flow), str(flow)) for flow in range(1, most + 1))
-    else:
-        y_title = DRAWN["box"][plot.of]
-        ticks = tuple((float(i), text) for i, text in enumerate(_texts(results, plot)))
-    return Panel(
-        label,
-        label,
-        x_title=x_title,
-        y_title=y_title,
-        traces=traces,
-        boxes=boxes,
-        x_ticks=ticks,
-        log_x=log_x,
-        log_y=plot.log_y,
-    )
+        return "flow", y_title, tuple((float(flow), str(flow)) for flow in range(1, most + 1)), 0.0
+    ticks = tuple((float(i), text) for i, text in enumerate(_texts(results, plot)))
+    return plot.x or "", y_title, ticks, 0.0
 
 
 def _line(results: Results, plot: Plot, members: list[int], series: Series) -> list[Trace]:
@@ -206,7 +217,7 @@ def _positions(results: Results, plot: Plot, points: list[int]) -> list[float]:
     return [float(order.index(text)) for text in texts]
 
 
-def _x_axis(results: Results, plot: Plot) -> tuple[tuple[tuple[float, str], ...], float]:
+def _x_axis(results: Results, plot: Plot) -> tuple[Ticks, float]:
     """The ticks of the x axis, and the base of its logarithm (0: linear)."""
     numbers = _numbers(results, plot)
     if numbers is None:

@@ -7,6 +7,7 @@ says which cells it cannot run. This module must not know what a verdict means.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from fullpipe.experiments.entry import Entry, Size
 from fullpipe.experiments.grid import Cell
 from fullpipe.experiments.run_store import Store
 from fullpipe.experiments.runner import Outcome, job_of, run_entries, unable
-from fullpipe.experiments.verdicts import Status, judge
+from fullpipe.experiments.verdicts import EntryVerdicts, Status, judge
 from fullpipe.sweep.schedule import Progress
 
 #: Runs of each cell, the least that gives an interval.
@@ -34,6 +35,8 @@ _FAILED: Mapping[Status, int] = {
     "partly": 1,
 }
 _Update = Callable[[Progress], None]
+#: Rank, id and status of a claim that fails, and the cells that would confirm it.
+_FailedClaim = tuple[int, str, Status, Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -94,28 +97,14 @@ def confirmations(
     for entry in entries:
         if entry.engines != ["sim"] or not entry.runnable or entry.compare_engines:
             continue
+        judgement = judge(entry, store, size, "sim", None, observed, with_kernel=False)
+        claims, refused_of_entry = _failed_claims(judgement, most_packets)
+        refused += refused_of_entry
         cells = entry.cells(size)
-        missing: dict[int, dict[int, float]] = {}
-        reasons: dict[int, str] = {}
-        claims = []
-        for verdict in judge(entry, store, size, "sim", None, observed, with_kernel=False).verdicts:
-            rank = _FAILED.get(verdict.status)
-            if rank is None or verdict.claim.about != "paper":
-                continue
-            failing = sorted(verdict.failing)
-            for cell in failing:
-                if cell not in reasons:
-                    reasons[cell] = unable("vm", cells[cell])
-            if failing and all(reasons[cell] for cell in failing):
-                reason = reasons[failing[0]]
-                refused.append(Refused(entry, verdict.claim.id, verdict.status, reason))
-                continue
-            most = MOST_PACKETS if rank == 0 else most_packets
-            fitting = [c for c in failing if not reasons[c] and _packets(cells[c]) <= most]
-            for cell in fitting:
-                if cell not in missing:
-                    missing[cell] = _missing_runs(entry, store, cells[cell])
-            claims.append((rank, verdict.claim.id, verdict.status, fitting))
+        missing = {
+            cell: _missing_runs(entry, store, cells[cell])
+            for cell in {cell for *_, fitting in claims for cell in fitting}
+        }
         position = (0, 0.0)
         for confirmation in _cheapest_first(entry, claims, missing):
             # It shares runs with the entry's earlier confirmations and must not precede them.
@@ -123,6 +112,31 @@ def confirmations(
             ranked.append((*position, confirmation))
     wanted = [confirmation for *_, confirmation in sorted(ranked, key=lambda placed: placed[:2])]
     return Plan(wanted, refused)
+
+
+def _failed_claims(
+    judgement: EntryVerdicts, most_packets: float
+) -> tuple[list[_FailedClaim], list[Refused]]:
+    """The papers' claims that fail in some cells, with those of the cells to run; and those of
+    which the machine can run no such cell."""
+    entry = judgement.results.entry
+    cells = entry.cells(judgement.results.size)
+    reason_of = functools.cache(lambda cell: unable("vm", cells[cell]))
+    claims: list[_FailedClaim] = []
+    refused = []
+    for verdict in judgement.verdicts:
+        rank = _FAILED.get(verdict.status)
+        if rank is None or verdict.claim.about != "paper":
+            continue
+        failing = sorted(verdict.failing)
+        if failing and all(reason_of(cell) for cell in failing):
+            reason = reason_of(failing[0])
+            refused.append(Refused(entry, verdict.claim.id, verdict.status, reason))
+            continue
+        most = MOST_PACKETS if rank == 0 else most_packets
+        fitting = [c for c in failing if not reason_of(c) and _packets(cells[c]) <= most]
+        claims.append((rank, verdict.claim.id, verdict.status, fitting))
+    return claims, refused
 
 
 def confirm(
@@ -208,14 +222,14 @@ def _within(wanted: Sequence[Confirmation], room_s: float) -> list[Confirmation]
 
 def _cheapest_first(
     entry: Entry,
-    claims: Collection[tuple[int, str, Status, Sequence[int]]],
+    claims: Collection[_FailedClaim],
     missing: Mapping[int, Mapping[int, float]],
 ) -> list[Confirmation]:
     """The confirmations of an entry, each without the runs of earlier ones."""
     waiting, covered, ordered = list(claims), set[int](), []
     while waiting:
 
-        def cost_of(claim: tuple[int, str, Status, Sequence[int]]) -> tuple[int, float]:
+        def cost_of(claim: _FailedClaim) -> tuple[int, float]:
             return claim[0], sum(
                 sum(missing[cell].values()) for cell in claim[3] if cell not in covered
             )
