@@ -10,7 +10,7 @@
  *   authors' patch for Linux (cwnd_rollback = 0).
  * - The fraction of a bin is taken from the earlier bin. The draft takes it from the later one,
  *   which its authors call a mistake (neqo, cc/search.rs).
- * - Bins start anew after more than a window without an ACK, the draft's option for missed bins.
+ * - Bins start over after more than a window without an ACK, the draft's option for missed bins.
  */
 #ifndef FULLPIPE_CC_START_SEARCH_H
 #define FULLPIPE_CC_START_SEARCH_H

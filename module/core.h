@@ -54,7 +54,7 @@ struct fp_counts {
 	u32 seed;       /* of the algorithm's random numbers; 0: the kernel's */
 };
 
-/* Calls that nobody has read yet. */
+/* Calls that user space has not read yet. */
 struct fp_log {
 	spinlock_t lock;
 	u32 call_bytes;

@@ -2,7 +2,7 @@
 /*
  * ledbat.h - LEDBAT++ (draft-irtf-iccrg-ledbat-plus-plus): background transfers that keep the queue
  * at a target and give way to others. The delay is one-way, from timestamps of 1 ms, so that a
- * queue on the way of the ACKs does not count; without them it is the RTT's excess.
+ * queue in the ACKs' direction does not count; without them it is the RTT's excess.
  *
  * A skeleton for algorithms that follow a delay. The slowdowns, by which several flows find the
  * same base delay, are a timer's.

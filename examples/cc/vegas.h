@@ -51,7 +51,7 @@ CC_INLINE void vegas_init(struct vegas *s, const struct vegas_params *p, const s
 	s->in_slow_start = s->grows = 1;
 }
 
-/* A round trip is over: the window follows what lies in the queue. */
+/* A round trip is over: the window follows the queue. */
 CC_INLINE void vegas_round(struct vegas *s, const struct vegas_params *p, struct cc_ctl *ctl)
 {
 	u32 queued;

@@ -119,7 +119,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Counts machines that are booted again from here on."""
+    """Counts machines that are booted again from now on."""
     session.config.stash[_RETRIES] = retries.count()
 
 

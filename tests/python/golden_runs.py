@@ -22,7 +22,7 @@ Keys = dict[str, Any]
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "golden"
 #: Scenarios that the swarm's generator drew, one a line, as `Scenario` has them. They are kept, not
-#: drawn anew: a new parameter set or a new feature of the generator changes all that it draws.
+#: drawn again: a new parameter set or a new feature of the generator changes all that it draws.
 DRAWN = DATA / "scenarios.jsonl"
 
 

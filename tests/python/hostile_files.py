@@ -1,4 +1,4 @@
-"""Files of algorithms that attack whoever runs them: C and Python, each a small snippet in a file
+"""Algorithms that attack the program that runs them: C and Python, each a snippet in a file
 that otherwise works. `@OUT@` is a file that must not appear, `@VICTIM@` one that must stay.
 """
 

@@ -29,7 +29,7 @@ _ETHTOOL_SET_TSO, _ETHTOOL_SET_GSO = 0x1F, 0x24
 
 
 def make_path(impairment: str | None) -> None:
-    """One queue for both ways, which overflows: 100 Mbit/s and 30 packets, or three times that."""
+    """A queue for both directions: 100 Mbit/s and 30 packets, or three times that; it overflows."""
     rate, limit = ("100mbit", 45_000) if impairment is None else ("300mbit", 135_000)
     commands = [
         "ip link set lo mtu 1500",

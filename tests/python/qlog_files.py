@@ -27,7 +27,7 @@ def records(file: Path) -> list[dict[str, Any]]:
 
 def events_of_the_model(file: Path) -> dict[str, int]:
     """How many events of each name the other project's reader finds; it must know them all."""
-    # By its program: of one package, the crates that Rust's tests have built would be built anew.
+    # By its program: of one package, the crates that Rust's tests have built would be built again.
     command = ["cargo", "run", "--quiet", "--locked", "--bin", "fullpipe-qlog-check", "--"]
     done = subprocess.run(
         [*command, str(file)], cwd=ROOT, capture_output=True, text=True, check=False

@@ -1,4 +1,4 @@
-"""Advice for a path: ranked by what is asked for, with reasons, from runs that are kept."""
+"""Advice for a path: ranked by the goal, with reasons, from runs that are kept."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from fullpipe.congestion.userfiles import fuzzing
 needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="needs clang")
 
 WRAPS = "a product of 32 bits wraps"
-#: Name -> (file, text, what stands there instead, what is said).
+#: Name -> (file, text, its replacement, message).
 PLANTED = {
     "cwnd * beta in 32 bits": (
         "mine.h",

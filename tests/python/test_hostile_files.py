@@ -1,4 +1,4 @@
-"""Files of algorithms that attack whoever runs them (hostile_files.py): whatever they try, nothing
+"""Algorithms that attack the program that runs them (hostile_files.py): whatever they try, nothing
 is created or changed, no process is left, and the command ends by itself with a message."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.congestion.registry import cc_set
 from hostile_files import C_FILES, CLASSES, HARMLESS, C, write_c, write_class
 
-#: Refused before anything runs, with what is said: all but those that take long.
+#: Refused before anything runs, with the message: all but those that take long.
 REFUSED = {name: snippet.ends for name, snippet in C.items() if snippet.ends}
 REFUSED |= {name: ends for name, (_, ends) in C_FILES.items()}
 #: C that runs, and what takes long to compile.
@@ -28,7 +28,7 @@ _NAMED = re.compile(
     r"\w+\(\)( calls \w+\(\))*|__builtin\w*|(?<=attribute )\w+|#\w+|__has_include|/etc/\w+"
     r"|(?<=mine\.h).*|(?<=outside ).*"
 )
-#: An attack of each kind of refusal, by what is said.
+#: An attack of each kind of refusal, by message.
 KINDS = {_NAMED.sub("", ends): name for name, ends in reversed(REFUSED.items())}
 COMMANDS = ["run", "compare", "check"]
 #: One of each kind, for every run of the tests.

@@ -1,4 +1,4 @@
-"""A kernel's file named where algorithms are named: what is said of it follows its text."""
+"""A kernel's file named where algorithms are named: its facts follow its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine lacks is said in a line or two: a place to write to, memory, a folder."""
+"""A line or two name what the machine lacks: a place to write to, memory, a folder."""
 
 from __future__ import annotations
 

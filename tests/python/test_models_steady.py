@@ -104,7 +104,7 @@ def test_shares_are_shares_wherever_the_models_are_asked(question: Contest) -> N
 
 @given(paths)
 def test_the_balance_of_bbr3s_windows_holds_at_the_predicted_part(question: Contest) -> None:
-    # The definition, written anew: twice the bandwidth times the RTT seen in ProbeRTT, plus four
+    # The definition, written again: twice the bandwidth times the RTT seen in ProbeRTT, plus four
     # segments a flow, is what BBR has in flight when the buffer is full.
     part = bbr3_share(question).by_window
     if not 1e-6 < part < 1 - 1e-6:

@@ -1,4 +1,4 @@
-"""What strangers wrote reaches a terminal as text alone, and not without end."""
+"""Untrusted text reaches a terminal as text alone, and not without end."""
 
 from __future__ import annotations
 

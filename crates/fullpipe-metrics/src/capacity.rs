@@ -37,7 +37,7 @@ impl Capacity {
         }
     }
 
-    /// Whether its rate is set anew between two times. A trace varies by nature.
+    /// Whether its rate is set again between two times. A trace varies by nature.
     pub(crate) fn changes_in(&self, start_s: f64, end_s: f64) -> bool {
         let is_within = |at_s: f64| at_s > start_s && at_s < end_s;
         matches!(self, Self::Rates(rates) if rates.iter().any(|&(at_s, _)| is_within(at_s)))

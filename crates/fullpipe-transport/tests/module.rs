@@ -6,7 +6,7 @@ use fullpipe_transport::{
     Endpoint, Loaded, Module, Sample, Setup, Status, Transmit, Transport, NONE,
 };
 
-/// Remembers what it was told; panics at a datagram that begins with 255.
+/// Remembers all calls; panics at a datagram that begins with 255.
 #[derive(Default)]
 struct Echo {
     datagram: Vec<u8>,

@@ -1,4 +1,4 @@
-"""Text of strangers (files, exceptions, compilers, stores) as a terminal may have it."""
+"""Untrusted text (files, exceptions, compilers, stores), made safe to print."""
 
 from __future__ import annotations
 

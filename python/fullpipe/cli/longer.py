@@ -1,7 +1,7 @@
 """`--until-settled`: the same runs once more, twice as long, until they have settled.
 
 Intervals from runs that were ended when they looked settled could cover less often than they say;
-docs/evidence/settling.md has what was measured. Every round begins anew with a longer warm-up.
+docs/evidence/settling.md has what was measured. Every round starts over with a longer warm-up.
 """
 
 from __future__ import annotations

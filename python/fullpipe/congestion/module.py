@@ -256,7 +256,7 @@ def _algorithm(algorithm: str, name: str, main: str, sets: Sequence[CcSet]) -> s
 
 
 def _list(names: Sequence[str], sets: Sequence[CcSet], for_dkms: bool) -> str:
-    # A commit would build the virtual machine's module anew after each one.
+    # Otherwise each commit would rebuild the virtual machine's module.
     version = build_version() if for_dkms else fullpipe.__version__
     return (
         "/* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */\n"

@@ -73,7 +73,7 @@ def draw(seed: int, count: int, model: str, first: int = 0) -> list[str]:
 
 
 def draw_queues(seed: int, count: int, model: str, kinds: Sequence[str]) -> list[str]:
-    """So many scripts of a seed, of each of these disciplines in turn. Those whose outcome
+    """So many scripts of a seed, round robin over these disciplines. Those whose outcome
     microseconds decide, however often they are drawn, are left out."""
     drawn = (
         lambda number=number: _native.differential.draw_queue(

@@ -46,7 +46,7 @@ class _Spool:
         self._writer.write_table(rows)
 
     def pieces(self) -> Iterator[pa.Table]:
-        """The rows as they came, read anew by each call."""
+        """The rows as they came, read again by each call."""
         if self._is_open:
             self._writer.close()
             self._file.flush()

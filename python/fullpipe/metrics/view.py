@@ -48,8 +48,8 @@ class View:
     """The part of a recording from `start_s` to `end_s`; by default from the warm-up to the end.
 
     It begins and ends at sampling times, where counters are known: at the first one that is not
-    before what was asked for, and the last one not after it. Columns are float64 with NaN for null,
-    or object for text."""
+    before the requested start, and the last one not after the requested end. Columns are float64
+    with NaN for null, or object for text."""
 
     def __init__(
         self, recording: Recording, start_s: float | None = None, end_s: float | None = None

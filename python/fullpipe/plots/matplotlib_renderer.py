@@ -77,7 +77,7 @@ _CHARACTER, _TITLE_CHARACTER, _LEGEND_CHARACTER, _LEGEND_SAMPLE = 0.58, 0.83, 0.
 #: Names of rows are wrapped to this share of a narrow figure.
 _ROW_NAMES = 0.35
 _PANEL_WIDTH_IN, _PANEL_HEIGHT_IN, _LEGEND_IN = 3.3, 2.7, 1.6
-#: Narrower panels stand below one another.
+#: Narrower panels are stacked.
 _LEAST_PANEL_IN = 1.5
 #: Cells of heat maps that are narrower have no room for a number.
 _NUMBER_IN = 0.45

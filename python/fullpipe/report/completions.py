@@ -13,7 +13,7 @@ from fullpipe.plots import style
 from fullpipe.plots.model import Plot, Trace, thin
 from fullpipe.report.runs import Group
 
-#: A distribution of fewer flows is told better by their numbers.
+#: Fewer flows than this are listed, not drawn as a distribution.
 MIN_FLOWS = 5
 
 

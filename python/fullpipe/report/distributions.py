@@ -17,7 +17,7 @@ from fullpipe.report.traffic import traffic_cdfs
 #: More points than this beside a box are a blur.
 MAX_BOX_POINTS = 200
 
-#: A distribution of fewer flows is told better by their numbers.
+#: Fewer flows than this are listed, not drawn as a distribution.
 MIN_CDF_FLOWS = 5
 
 _SAMPLED: list[tuple[str, str, str, Callable[[Run], Floats]]] = [

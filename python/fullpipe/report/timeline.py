@@ -87,7 +87,7 @@ def time_plots(run: Run) -> list[Plot]:
 
 
 def _chosen(view: View) -> list[_Flow]:
-    """At most MAX_FLOWS flows, in turn from each congestion control, so that none is missing."""
+    """At most MAX_FLOWS flows, round robin over congestion controls, so that none is missing."""
     members: dict[str, list[int]] = {}
     for flow_id, cc in enumerate(view.flows["cc"]):
         members.setdefault(str(cc), []).append(flow_id)

@@ -265,7 +265,7 @@ def _headers_as_text(response: dict[str, Any]) -> int:
 
 
 def _least(response: dict[str, Any], status: int) -> int:
-    """An answer of which nothing is told: its status line and an empty line."""
+    """An answer without sizes: its status line and an empty line."""
     return len(f"HTTP/1.1 {max(status, 0):03d} {response.get('statusText') or ''}"[:200]) + 4
 
 

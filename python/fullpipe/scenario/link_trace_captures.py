@@ -24,7 +24,7 @@ from fullpipe.scenario.traffic.captures import packets_of, payload_bytes
 
 Floats = npt.NDArray[np.float64]
 
-#: Whether the link was full is told for windows of so many seconds, if so many packets came in one.
+#: Windows, in seconds, for which we judge whether the link was full; packets that one needs.
 WINDOW_S, LEAST_PACKETS = 0.1, 2
 #: Packets that waited less are not counted as having waited: timers and hosts make them late, too.
 LEAST_WAIT_S = 0.005

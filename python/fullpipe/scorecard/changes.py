@@ -5,7 +5,7 @@ The repetition is the seed: a measure gives one figure for each seed (the mean o
 worst, as the measure says), and the two lots of figures are compared by permutation
 (statistics/permutation.py), which needs no distribution. With few seeds Welch's test would: figures
 of one cell may have two values only. Intervals hold for all measures at once (Bonferroni), so a
-change is told exactly where its printed interval leaves out 0. Must never run anything.
+change is reported exactly where its printed interval leaves out 0. Must never run anything.
 """
 
 from __future__ import annotations

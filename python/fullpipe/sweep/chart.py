@@ -371,7 +371,7 @@ class _Rows:
     by, x) of runs that are left out since they are not to be trusted, and their `problems`.
     `averaged`: axes that are not shown, with how many values of each a point stands for. `fair`:
     of shares, what each flow would have if all had the same; None where runs differ. `settling`:
-    what is said of runs that had not settled."""
+    the note about runs that had not settled."""
 
     rows: list[tuple[Any, Any, Any, str, float]]
     x: str
@@ -384,7 +384,7 @@ class _Rows:
 
 
 def _left_out(selected: _Rows, kind: str) -> str:
-    """What is said of the runs that are left out; empty where there are none."""
+    """The note about the runs that are left out; empty where there are none."""
     if not selected.problems:
         return ""
     runs = counted(len(selected.crossed), "run")

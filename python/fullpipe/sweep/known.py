@@ -53,7 +53,7 @@ def known_keys(parts: Path) -> KnownKeys:
 
 
 def forget(parts: Path) -> None:
-    """Has all parts read anew: somebody may have damaged one since."""
+    """Has all parts read again: somebody may have damaged one since."""
     _KNOWN.pop(parts.absolute(), None)
 
 

@@ -1,4 +1,4 @@
-"""Which sweeps a store has: their names, and which was asked for last.
+"""Which sweeps a store has: their names, and which is the newest.
 
 `sweeps.json` has them in that order, so that neither a clock that was set nor a copy of the store
 changes which one is the newest. Must never know what a sweep asks for.

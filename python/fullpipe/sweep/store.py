@@ -2,7 +2,7 @@
 
 ```
 store.json               format and program
-sweeps.json              names of the sweeps, the one that was asked for last at the end
+sweeps.json              names of the sweeps, the newest at the end
 sweeps/ID.parquet        one row a run that a sweep asks for: its cell, axes, seed, key
 sweeps/ID.toml           the sweep's file
 sweeps/ID.json           of experiments, which have none: their cells' scenarios, by number
@@ -59,7 +59,7 @@ IDENTITY = {
 _REPLACES = "replaces.json"
 #: Files that are locked while something is written.
 _LOCKS = (".compacting", ".adding", ".listing", leases.FILE)
-#: What is said of an error where something is stored.
+#: What follows an error's reason where something is stored.
 _CONTINUES = "; what is stored is complete, and the same command continues"
 _ABOUT = frozenset({"format", "fullpipe_version"})
 
@@ -113,7 +113,7 @@ class Store:
             self._check_writable()
 
     def known(self) -> Set[str]:
-        """Keys of the runs that are there, read anew. Raises UserError for a damaged file."""
+        """Keys of the runs that are there, read again. Raises UserError for a damaged file."""
         forget(self.folder / "parts")
         return self.known_now()
 

@@ -80,7 +80,7 @@ def read_best(folder: Path, wanted: Search) -> dict[str, str]:
 
 
 def looked_at(folder: Path, wanted: Search, setting: Setting) -> dict[str, Any] | None:
-    """What the held-out paths said of this setting; None if nobody has looked.
+    """What the held-out paths said of this setting; None before they have run.
 
     Raises UserError where they were looked at for another setting."""
     document = _read(folder / _HELD_OUT)

@@ -65,7 +65,7 @@ impl Copy {
         object
     }
 
-    /// What is said of a native.c that was compiled from the copy.
+    /// The message about a native.c that was compiled from the copy.
     fn native(&self) -> Result<(), String> {
         let object = self.compiled("native.c", &[]);
         // SAFETY: code of this project without initialisers.
@@ -142,7 +142,7 @@ mod external {
     use crate::external::load;
 
     impl Copy {
-        /// What is said of a user's file that was compiled with the copy.
+        /// The message about a user's file that was compiled with the copy.
         fn external(&self, name: &str) -> Result<&'static str, String> {
             let arguments = ["-DCC_NAME=reno", "-DCC_SOURCE=<reno.h>", "-DCC_TITLE=\"\""];
             let include = format!("-I{}", self.0.display());

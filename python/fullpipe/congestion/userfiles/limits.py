@@ -35,7 +35,7 @@ def output_bytes() -> int:
 
 
 def too_large(most_bytes: int) -> str:
-    """What is said of output beyond its limit."""
+    """The message about output beyond its limit."""
     return f"more than {most_bytes / 2**20:g} MiB of output ({OUTPUT_MIB} sets the limit)"
 
 

@@ -148,7 +148,7 @@ def warnings(source: Source) -> str:
 
 
 def defines(source: Source, title: str | None = None) -> tuple[str, ...]:
-    """What cc/external.c is told of a source."""
+    """The defines that tell cc/external.c about a source."""
     text = source.title if title is None else title
     dialect: tuple[str, ...] = _KERNELS if source.is_kernels else ()
     if source.is_kernels and platform.machine() in ("x86_64", "aarch64"):

@@ -132,7 +132,7 @@ class Process:
         return data
 
     def begin_job(self) -> None:
-        """What it may print begins anew."""
+        """Resets the limit of what it may print."""
         self._words_left = _MAX_WORDS
 
     def _hear(self, data: bytes) -> None:

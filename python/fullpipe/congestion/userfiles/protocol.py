@@ -27,7 +27,7 @@ from fullpipe.congestion.userfiles.source import Source
 from fullpipe.congestion.userfiles.stalls import StallClock, computed_s, queued_s, threads_of
 from fullpipe.congestion.userfiles.worker import message
 
-#: Time for a worker to give what it has when it is asked to stop.
+#: Time that a worker has to send its rows after the signal to stop.
 _STOP_S = 1.0
 #: Share of a run's simulated time that has to pass within the stall limit: steps of one nanosecond
 #: would keep a command for ever.
@@ -236,7 +236,7 @@ class Job:
             raise ForgedError(f"more than {_MAX_IDLE_ROWS} bytes of rows while no time passes")
 
     def stop(self) -> None:
-        """The worker is asked to stop."""
+        """The signal to stop: the worker sends what it has and ends."""
         self.is_stopping, self._asked_at_s = True, self.clock.own_s
 
     @property
