@@ -513,12 +513,14 @@ static inline void get_random_bytes(void *to, size_t count)
 /* linux/slab.h, linux/mm.h, linux/gfp.h. Memory belongs to the connection, is cleared, and is at
  * most LINUX_HEAP_BYTES; beyond that an allocation fails, as it may in the kernel. Only the newest
  * piece returns when it is freed. */
-#define GFP_KERNEL 0u
+#define __GFP_DIRECT_RECLAIM 1u
+#define GFP_KERNEL __GFP_DIRECT_RECLAIM
+#define GFP_NOFS __GFP_DIRECT_RECLAIM
+#define GFP_NOIO __GFP_DIRECT_RECLAIM
 #define GFP_ATOMIC 0u
 #define GFP_NOWAIT 0u
 #define __GFP_NOWARN 0u
 #define __GFP_ZERO 0u
-#define GFP_NOFS 0u
 
 static inline void *linux_take(u64 count, u64 bytes)
 {
@@ -543,22 +545,27 @@ static inline void kfree(const void *piece)
 	if (piece && heap && (const u8 *)piece == (u8 *)heap->bytes + heap->last)
 		heap->used = heap->last;
 }
-#define kmalloc(bytes, flags) linux_take(1, bytes)
-#define kzalloc(bytes, flags) linux_take(1, bytes)
-#define kcalloc(count, bytes, flags) linux_take(count, bytes)
-#define kmalloc_array(count, bytes, flags) linux_take(count, bytes)
+#define LINUX_TAKE(count, bytes, flags)                                                            \
+	({                                                                                         \
+		LINUX_SLEEPS_IF((flags)&__GFP_DIRECT_RECLAIM);                                     \
+		linux_take(count, bytes);                                                          \
+	})
+#define kmalloc(bytes, flags) LINUX_TAKE(1, bytes, flags)
+#define kzalloc(bytes, flags) LINUX_TAKE(1, bytes, flags)
+#define kcalloc(count, bytes, flags) LINUX_TAKE(count, bytes, flags)
+#define kmalloc_array(count, bytes, flags) LINUX_TAKE(count, bytes, flags)
 /* Of 7.0: an object, or several, of a variable's or a type's size; flags may be left out. */
 #define kmalloc_obj(of, ...) ((typeof(of) *)linux_take(1, sizeof(of)))
 #define kzalloc_obj(of, ...) kmalloc_obj(of)
 #define kmalloc_objs(of, count, ...) ((typeof(of) *)linux_take(count, sizeof(of)))
 #define kzalloc_objs(of, count, ...) kmalloc_objs(of, count)
-#define kvmalloc(bytes, flags) linux_take(1, bytes)
-#define kvzalloc(bytes, flags) linux_take(1, bytes)
-#define kvcalloc(count, bytes, flags) linux_take(count, bytes)
+#define kvmalloc(bytes, flags) LINUX_TAKE(1, bytes, flags)
+#define kvzalloc(bytes, flags) LINUX_TAKE(1, bytes, flags)
+#define kvcalloc(count, bytes, flags) LINUX_TAKE(count, bytes, flags)
 #define kvfree(piece) kfree(piece)
 #define kfree_sensitive(piece) kfree(piece)
-#define vmalloc(bytes) linux_take(1, bytes)
-#define vzalloc(bytes) linux_take(1, bytes)
+#define vmalloc(bytes) LINUX_TAKE(1, bytes, GFP_KERNEL)
+#define vzalloc(bytes) LINUX_TAKE(1, bytes, GFP_KERNEL)
 #define vfree(piece) kfree(piece)
 
 /* linux/printk.h, linux/net.h: the host hears it (linux_print.h), without levels. */
@@ -621,7 +628,15 @@ static __attribute__((unused)) int linux_printed(const char *format, ...)
 #define net_ratelimit() 1
 #define printk_ratelimit() 1
 #define dump_stack() ((void)0)
-#define might_sleep() ((void)0)
+/* TCP calls with the socket's lock held, mostly in a softirq: nothing may sleep. The module's start
+ * may. */
+#define LINUX_SLEEPS_IF(condition)                                                                 \
+	((void)(!linux_is_starting && (condition) &&                                               \
+		LINUX_SAY(LINUX_ONCE,                                                              \
+			  "BUG: sleeping function called from invalid context at %s\n",            \
+			  linux_without_folders(LINUX_HERE))))
+#define might_sleep() LINUX_SLEEPS_IF(1)
+#define cond_resched() LINUX_SLEEPS_IF(1)
 
 /* uapi/asm-generic/errno-base.h, linux/err.h */
 #define EPERM 1
@@ -661,6 +676,11 @@ struct module;
 #define MODULE_PARM_DESC(...)
 #define module_param(...)
 #define module_param_named(...)
+#define module_param_unsafe(...)
+#define module_param_named_unsafe(...)
+#define module_param_hw(...)
+#define module_param_hw_named(...)
+#define module_param_hw_array(...)
 #define module_param_array(...)
 #define module_param_array_named(...)
 #define module_param_string(...)
@@ -750,10 +770,17 @@ struct ctl_table_header;
 #define rcu_read_unlock() ((void)0)
 #define rcu_dereference(pointer) (pointer)
 #define rcu_assign_pointer(pointer, value) ((pointer) = (value))
-#define synchronize_rcu() ((void)0)
+#define synchronize_rcu() might_sleep()
 typedef struct {
 	int unused_;
 } spinlock_t;
+struct mutex {
+	int unused_;
+};
+#define DEFINE_MUTEX(name) struct mutex name
+#define mutex_init(lock) ((void)(lock))
+#define mutex_lock(lock) ((void)(lock), might_sleep())
+#define mutex_unlock(lock) ((void)(lock))
 #define spin_lock_init(lock) ((void)(lock))
 #define spin_lock(lock) ((void)(lock))
 #define spin_unlock(lock) ((void)(lock))

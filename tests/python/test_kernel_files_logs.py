@@ -112,6 +112,26 @@ def test_what_is_limited_prints_ten_lines_in_five_seconds_and_a_flood_is_counted
     assert re.search(r"\n\(\d+ lines more\)\n$", flood)
 
 
+@pytest.mark.parametrize(
+    "call",
+    ["kfree(kmalloc(16, GFP_KERNEL | __GFP_ZERO));", "kfree(kcalloc(2, 8, GFP_NOFS));",
+     "might_sleep();", "cond_resched();", "lock_sock(sk);"],
+)  # fmt: skip
+def test_what_may_sleep_is_told_as_debug_atomic_sleep_tells_it(call: str, tmp_path: Path) -> None:
+    path = printing(tmp_path, call, "kfree(kmalloc(16, GFP_ATOMIC));")
+    line = path.read_text()[: path.read_text().index(call)].count("\n") + 1
+    told = log_of(path, seconds=1).splitlines()[1:]
+    assert [one.partition("] ")[2] for one in told] == [
+        f"BUG: sleeping function called from invalid context at tcp_plain.c:{line}"
+    ]
+
+
+def test_the_modules_start_may_sleep(tmp_path: Path) -> None:
+    start = "shift = ilog2(2 * HALF);"
+    text = PLAIN.replace(start, f"{start}\n	kfree(kmalloc(16, GFP_KERNEL));\n	might_sleep();")
+    assert log_of(write(tmp_path, "plain", text), seconds=1) == START
+
+
 def test_printing_changes_nothing(tmp_path: Path) -> None:
     quiet = run(write(tmp_path, "quiet", PLAIN.replace('"plain"', '"quiet"'))).tables
     loud = run(printing(tmp_path, 'pr_info("cwnd %u\\n", tcp_snd_cwnd(tp));')).tables

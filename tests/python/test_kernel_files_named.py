@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from fullpipe.authoring.kernel_import import import_kernel_file
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import userfiles
 from fullpipe.congestion.registry import cc_set
+from fullpipe.congestion.userfiles.kernel_files import read_kernel_file
 from fullpipe.scorecard.git_files import check_out, commit_of
 from kernel_files import PLAIN, write
 
@@ -114,6 +116,83 @@ def test_a_value_beyond_32_bits_stays_what_the_file_says(tmp_path: Path) -> None
     assert userfiles.describe(userfiles.read(path))["params"] == []
 
 
+KEEP = "static int keep __read_mostly = HALF;"
+PARAM = "module_param(keep, int, 0644);"
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        ("5UL * 1000 * 1000 * 1000", "ulong"), ("1UL << 40", "ulong"), ("BIG", "ulong"),
+        ("LONG_MIN", "long"),
+    ],
+)  # fmt: skip
+def test_a_first_value_of_64_bits_that_is_no_number_is_not_cut(
+    first: str, kind: str, tmp_path: Path
+) -> None:
+    text = changed(
+        (KEEP, f"#define BIG 5000000000UL\nstatic {kind} keep __read_mostly = {first};"),
+        (PARAM, f"module_param(keep, {kind}, 0644);"),
+        ('pr_info("plain: keeps %d\\n", keep);', ""),
+        ("* keep >> shift", f"* (keep == ({kind})({first}) ? 870 : 1) >> shift"),
+    )
+    text = text.replace("static ulong", "static unsigned long")
+    text = text.replace("(ulong)", "(unsigned long)")
+    path = write(tmp_path, "plain", text)
+    gentle = run("reno", cc={"reno": {"beta": 870 / 1024}})["flows"]
+    assert run(str(path))["flows"] == gentle
+    assert run(f"{path}[keep=3]")["flows"] != gentle
+
+
+@pytest.mark.parametrize(
+    ("declared", "parameter"),
+    [
+        ("static struct { int x, y; } one = { 7, 870 };", "module_param_named(k, one.y, int, 0);"),
+        ("static int one[] = { 7, 870 };", "module_param_array(one, int, NULL, 0);"),
+        ("static int other = 5, one = 870;", "module_param(one, int, 0);"),
+        ("static int one = 870, other;", "module_param_unsafe(one, int, 0);"),
+        ("static u8 one = 200;", "module_param(one, byte, 0);"),
+        ("static bool one = true;", "module_param(one, bool, 0);"),
+        ("static bool one;", "module_param(one, invbool, 0);"),
+        ("static short one = -870;", "module_param_hw(one, short, other, 0);"),
+    ],
+)
+def test_a_parameter_of_any_kind_has_the_files_value(
+    declared: str, parameter: str, tmp_path: Path
+) -> None:
+    value = {
+        "struct": "one.y", "int one[]": "one[1]", "u8": "one + 670", "bool one = ": "870 * one",
+        "bool one;": "870 * !one", "short": "-one",
+    }  # fmt: skip
+    used = next((used for word, used in value.items() if word in declared), "one")
+    text = changed((KEEP, f"static int keep = HALF;\n{declared}\n{parameter}"),
+                   ("* keep >> shift", f"* ({used}) >> shift"))  # fmt: skip
+    gentle = run("reno", cc={"reno": {"beta": 870 / 1024}})["flows"]
+    assert run(str(write(tmp_path, "plain", text)))["flows"] == gentle
+
+
+@pytest.mark.parametrize(
+    ("declared", "change"),
+    [
+        ("", "static u32 count; count++;"),
+        ("static struct { u32 count; } all;", "all.count++;"),
+        ("static u32 first, second;", "second = 1;"),
+        ("#define MANY 4\nstatic u32 all[MANY];", "all[1] = 1;"),
+        ("static atomic_t all = ATOMIC_INIT(0);", "atomic_inc(&all);"),
+    ],
+)
+def test_a_variable_that_outlives_a_call_and_changes_is_refused(
+    declared: str, change: str, tmp_path: Path
+) -> None:
+    text = changed(
+        (KEEP, f"{KEEP}\n{declared}"),
+        ("	return max((u32)", f"	{change}\n	return max((u32)"),
+    )
+    path = write(tmp_path, "plain", text)
+    with pytest.raises(UserError, match=r"tcp_plain\.c:\d+: \w+: plain_ssthresh\(\) changes a"):
+        userfiles.read(path)
+
+
 def test_a_parameter_below_zero_is_a_constant(tmp_path: Path) -> None:
     text = changed(
         ("static int keep __read_mostly = HALF;", "static int keep __read_mostly = -870;"),
@@ -154,6 +233,29 @@ def test_a_constant_has_the_values_of_its_parameters_type(
     assert [param.shortest(param.stored(one)) for one in (least, most)] == [f"{least}", f"{most}"]
 
 
+@pytest.mark.parametrize(
+    ("declared", "given"),
+    [
+        ("", "struct plain *ca;\n\n\tca = inet_csk_ca(sk);"),
+        ("", "struct plain *ca = (struct plain *)inet_csk(sk)->icsk_ca_priv;"),
+        ("static struct plain *of(struct sock *sk)\n{\n\treturn inet_csk_ca(sk);\n}",
+         "struct plain *ca = of(sk);"),
+        ("#define CA(sk) ((struct plain *)inet_csk_ca(sk))", "struct plain *ca = CA(sk);"),
+    ],
+)  # fmt: skip
+def test_the_connections_structure_is_known_however_it_is_reached(
+    declared: str, given: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path, "plain", changed(
+        (KEEP, f"{KEEP}\nstruct plain {{\n\tu32 reductions;\n}};\n{declared}"),
+        ("	const struct tcp_sock *tp = tcp_sk(sk);\n\n	return",
+         f"	const struct tcp_sock *tp = tcp_sk(sk);\n	{given}\n\n	ca->reductions++;\n	return"),
+    ))  # fmt: skip
+    found = read_kernel_file(path)
+    assert found.private == ["struct plain"]
+    assert [one.name for one in found.fields[1]] == ["reductions"]
+
+
 @pytest.mark.parametrize(("words", "fits"), [(13, True), (14, False)])
 def test_state_larger_than_a_kernel_gives_is_refused(
     words: int, fits: bool, tmp_path: Path
@@ -184,6 +286,44 @@ def test_operations_that_a_macro_or_an_included_file_makes_are_seen(tmp_path: Pa
     assert run(str(write(tmp_path, "macro", by_macro)))["flows"] == reno
     (tmp_path / "core.c").write_text(PLAIN)
     assert run(str(write(tmp_path, "shell", '#include "core.c"\n')))["flows"] == reno
+
+
+OPERATIONS = PLAIN[
+    PLAIN.index("static struct tcp_congestion_ops") : PLAIN.index("static int __init")
+]
+SHORT = OPERATIONS.replace("\t.ssthresh	= plain_ssthresh,\n", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN.replace(OPERATIONS, re.sub(r"\.(\w+)\s*= ", r"\1: ", OPERATIONS)),
+        PLAIN.replace(OPERATIONS, "typedef struct tcp_congestion_ops ops;\n" + OPERATIONS.replace(
+            "struct tcp_congestion_ops", "ops")),
+        PLAIN.replace(OPERATIONS, SHORT).replace(
+            REGISTER, f"plain.ssthresh = plain_ssthresh;\n\t{REGISTER}"),
+    ],
+    ids=["colons", "typedef", "start"],
+)  # fmt: skip
+def test_operations_are_read_in_each_way_to_write_them(text: str, tmp_path: Path) -> None:
+    assert text.count("plain_ssthresh") == 2
+    assert run(str(write(tmp_path, "plain", text)))["flows"] == run("reno")["flows"]
+
+
+def test_an_array_of_operations_is_refused(tmp_path: Path) -> None:
+    text = changed(("ops plain __read_mostly = {", "ops plain[1] = { {"), ("};", "} };"))
+    with pytest.raises(UserError, match=r"tcp_plain\.c:\d+: plain: is an array of struct tcp_con"):
+        userfiles.read(write(tmp_path, "plain", text))
+
+
+@pytest.mark.parametrize("words", ["*(volatile u32 *)tp = 1 / (shift - shift);",
+                                   "*(u32 *volatile)NULL = 3;"])  # fmt: skip
+def test_a_fault_names_its_line_in_a_files_first_function_too(words: str, tmp_path: Path) -> None:
+    text = changed(("	return max((u32)", f"	{words}\n	return max((u32)"))
+    line = text[: text.index(words)].count("\n") + 1
+    path = write(tmp_path, "plain", text.replace("const struct tcp_sock", "struct tcp_sock", 1))
+    with pytest.raises(UserError, match=rf"tcp_plain\.c:{line}: "):
+        run(str(path))
 
 
 def test_of_several_operations_one_must_be_named(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ _NUMBERS = {
     "hexint": ("unsigned int", 0, 2**32 - 1), "long": ("long", -(2**31), 2**31 - 1),
     "ulong": ("unsigned long", 0, 2**32 - 1),
 }  # fmt: skip
+#: Macros that make a parameter, and how many arguments they have: name, variable, type, mode.
+_PARAMETERS = {
+    "module_param": 3, "module_param_named": 4, "module_param_unsafe": 3,
+    "module_param_named_unsafe": 4,
+}  # fmt: skip
 _STARTS = {"module_init", "late_initcall", "subsys_initcall", "fs_initcall", "device_initcall"}
 _REGISTRY = "tcp_register_congestion_control"
 #: A program or a table of programs for eBPF, as libbpf names their sections.
@@ -32,7 +37,16 @@ _STRUCT_OPS = re.compile(r'\bSEC\s*\(\s*"\.?struct_ops')
 _TEXT = re.compile(r'"((?:\\.|[^"\\])*)"')
 _LOCAL = re.compile(r'"([^"]+)"\s*$')
 _LITERAL = re.compile(r"(-?) ?((?:0[xX][0-9a-fA-F]+|[1-9][0-9]*|0))[uUlL]*")
-_PRIVATE = re.compile(r"\bstruct (\w+) \*\s*\w+ = inet_csk_ca\(")
+#: What inet_csk_ca() gives: to a variable where it is declared or later, by a cast, by a function.
+_CA = r"(?:inet_csk_ca\s*\(|inet_csk\s*\(\s*\w+\s*\)\s*->\s*icsk_ca_priv\b)"
+_POINTER = r"\b(struct\s+\w+|\w+)\s*\*\s*"
+_PRIVATE = re.compile(
+    rf"{_POINTER}(?:const\s+)?\w+\s*=\s*(?:\([^()]*\)\s*)?{_CA}"
+    rf"|\(\s*(?:const\s+)?{_POINTER}\)\s*\(?\s*{_CA}"
+    rf"|{_POINTER}\w+\s*\([^()]*\)\s*\{{\s*return\s+(?:\([^()]*\)\s*)?{_CA}"
+)
+_NO_STRUCTURES = {"void", "char", "u8", "u32", "u64", "int", "return"}
+_LATER = re.compile(rf"(?<=[;{{}})])\s*(\w+)\s*=\s*(?:\([^()]*\)\s*)?{_CA}")
 _SYSTEM = re.compile(r"<([^>]+)>\s*$")
 
 
@@ -64,15 +78,17 @@ class KernelFile:
 
     @property
     def private(self) -> list[str]:
-        """The structures that inet_csk_ca() points to, by their names."""
-        text = "\n".join(blanked(self.files[name]) for name in self.units)
-        return sorted(set(_PRIVATE.findall(text)))
+        """The types that inet_csk_ca() points to."""
+        return sorted({kind for name in self.units for kind in _private(self.files[name])})
 
     @property
     def fields(self) -> tuple[str, list[Field]]:
         """The structure that the named file's operations keep there, and its fields."""
-        found = _PRIVATE.search(blanked(self.files[self.path.name]))
-        return (found[1], fields_of(found[1], self.files)) if found else ("", [])
+        for kind in _private(self.files[self.path.name]):
+            if kind.startswith("struct "):
+                name = kind.removeprefix("struct ")
+                return name, fields_of(name, self.files)
+        return "", []
 
     @property
     def functions(self) -> list[str]:
@@ -137,10 +153,10 @@ def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
             f"{path}: defines {_REGISTRY}(): it is the kernel's registry of congestion controls; "
             "its Reno is fullpipe's `reno`"
         )
-    found = _operations(own)
+    found = _operations(path, own)
     if not found and "tcp_congestion_ops" in " ".join(files.values()):
         own = tokens[path.name] = tokens_of(expanded(path, files))
-        found = _operations(own)
+        found = _operations(path, own)
     if not found:
         raise UserError(
             f"{path}: defines no struct tcp_congestion_ops; name a congestion control of a kernel, "
@@ -166,6 +182,18 @@ def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
         path, shown[1] if shown else variable, variable, members, parameters, _starts(every),
         files, units,
     )  # fmt: skip
+
+
+def _private(text: str) -> list[str]:
+    """The types that inet_csk_ca() points to in a file, in the order of the text."""
+    text = blanked(text)
+    found = [(match.start(), match[1] or match[2] or match[3]) for match in _PRIVATE.finditer(text)]
+    for match in _LATER.finditer(text):
+        declared = re.findall(rf"(?<=[;{{(,])\s*(?:const\s+)?{_POINTER}{match[1]}\b",
+                              text[: match.start()])  # fmt: skip
+        found += [(match.start(), declared[-1])] if declared else []
+    kinds = dict.fromkeys(" ".join(kind.split()) for _, kind in sorted(found))
+    return [kind for kind in kinds if kind not in _NO_STRUCTURES]
 
 
 def _chosen(
@@ -236,34 +264,51 @@ def _conditional(text: str) -> set[int]:
     return found
 
 
-def _operations(tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
-    """Every struct tcp_congestion_ops with a value: its name, and its members."""
+def _operations(path: Path, tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
+    """Every struct tcp_congestion_ops with a value: its name, and its members, those that a
+    function of the file sets among them."""
     found = {}
-    for index in range(len(tokens) - 2):
-        if [token.text for token in tokens[index : index + 2]] != ["struct", "tcp_congestion_ops"]:
+    kinds = _kinds(tokens)
+    for index in range(1, len(tokens) - 2):
+        if tokens[index].text not in kinds:
             continue
-        at = index + 2
+        at = index + 1
         while at < len(tokens) and tokens[at].text not in ("=", ";", "(", ")", "{", ","):
             at += 1
         if at + 1 < len(tokens) and tokens[at].text == "=" and tokens[at + 1].text == "{":
+            name = tokens[index + 1]
+            if tokens[index + 2].text == "[":
+                raise UserError(
+                    f"{path}:{name.line}: {name.text}: is an array of struct tcp_congestion_ops; "
+                    "give each a variable of its own"
+                )
             body = tokens[at + 2 : closing(tokens, at + 1)]
-            found[tokens[index + 2].text] = dict(_members(body))
+            found[name.text] = dict(_members(body))
+    for index, token in enumerate(tokens[:-4]):
+        texts = [one.text for one in tokens[index + 1 : index + 5]]
+        if token.text in found and [texts[0], texts[2]] == [".", "="]:
+            found[token.text].setdefault(texts[1], texts[3])
     return found
 
 
+def _kinds(tokens: Sequence[Token]) -> set[str]:
+    """Names of the type tcp_congestion_ops."""
+    texts = [token.text for token in tokens]
+    aliases = {
+        texts[at + 3] for at in range(len(texts) - 3)
+        if texts[at : at + 3] == ["typedef", "struct", "tcp_congestion_ops"]
+    }  # fmt: skip
+    return aliases | {"tcp_congestion_ops"}
+
+
 def _members(body: Sequence[Token]) -> Iterable[tuple[str, str]]:
-    """`.member = value` up to the next comma outside of brackets."""
-    index = 0
-    while index + 2 < len(body):
-        if body[index].text != "." or body[index + 2].text != "=":
-            index += 1
-            continue
-        end = index + 3
-        while end < len(body) and body[end].text != ",":
-            end = closing(body, end) + 1 if body[end].text in "([{" else end + 1
-        value = [token for token in body[index + 3 : end] if token.kind != "directive"]
-        yield body[index + 1].text, " ".join(token.text for token in value)
-        index = end
+    """`.member = value`, and the older `member: value`."""
+    for one in _between_commas([token for token in body if token.kind != "directive"]):
+        texts = [token.text for token in one]
+        if texts[:1] == ["."] and texts[2:3] == ["="]:
+            yield texts[1], " ".join(texts[3:])
+        elif texts[1:2] == [":"]:
+            yield texts[0], " ".join(texts[2:])
 
 
 def _is_registered(tokens: Sequence[Token], name: str) -> bool:
@@ -275,17 +320,7 @@ def _is_registered(tokens: Sequence[Token], name: str) -> bool:
 
 
 def _arguments(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
-    found: list[list[Token]] = [[]]
-    end = closing(tokens, opening)
-    index = opening + 1
-    while index < end:
-        last = closing(tokens, index) if tokens[index].text in "([{" else index
-        if tokens[index].text == ",":
-            found.append([])
-        else:
-            found[-1] += tokens[index : last + 1]
-        index = last + 1
-    return found
+    return _between_commas(tokens[opening + 1 : closing(tokens, opening)])
 
 
 def _calls(
@@ -308,10 +343,10 @@ def _parameters(tokens: Sequence[Token]) -> Iterable[Parameter]:
         texts = [_TEXT.match(token.text) for one in arguments[1:] for token in one]
         meanings[arguments[0][0].text] = "".join(text[1] for text in texts if text)
     values = _first_values(tokens)
-    for macro, arguments in _calls(tokens, ["module_param", "module_param_named"]):
+    for macro, arguments in _calls(tokens, _PARAMETERS):
         words = ["".join(token.text for token in one) for one in arguments]
-        if len(words) != (3 if macro == "module_param" else 4):
-            continue
+        if len(words) != _PARAMETERS[macro] or not words[-3].isidentifier():
+            continue  # a field or an element of a variable keeps its value
         name, variable, kind = words[0], words[-3], words[-2]
         value = values.get(variable, "0")
         if kind in _NUMBERS:
@@ -329,13 +364,29 @@ def _first_values(tokens: Sequence[Token]) -> dict[str, str]:
     """The first values of variables outside of functions."""
     found = {}
     for declaration in _declarations(tokens):
-        texts = [token.text for token in declaration]
-        if "=" in texts:
+        for declarator in _between_commas(declaration):
+            texts = [token.text for token in declarator]
+            if "=" not in texts:
+                continue
             at = texts.index("=")
-            name = next((one.text for one in reversed(declaration[:at]) if one.kind == "name"
+            name = next((one.text for one in reversed(declarator[:at]) if one.kind == "name"
                          and not one.text.startswith("__")), None)  # fmt: skip
             if name is not None:
                 found[name] = re.sub(r"([<>&|=]) (?=[<>&|=])", r"\1", " ".join(texts[at + 1 :]))
+    return found
+
+
+def _between_commas(tokens: Sequence[Token]) -> list[list[Token]]:
+    """What stands between commas outside of brackets."""
+    found: list[list[Token]] = [[]]
+    index = 0
+    while index < len(tokens):
+        last = closing(tokens, index) if tokens[index].text in ("(", "[", "{") else index
+        if tokens[index].text == ",":
+            found.append([])
+        else:
+            found[-1] += tokens[index : last + 1]
+        index = last + 1
     return found
 
 
@@ -368,17 +419,18 @@ def _check_variables(
     tokens: dict[str, list[Token]],
     operations: Iterable[str],
 ) -> None:
-    """Raises UserError for a variable outside of functions that calls change: connections share it
-    in a kernel."""
+    """Raises UserError for a variable outside of inet_csk_ca(sk) that calls change: connections
+    share it in a kernel."""
     for name, code in tokens.items():
-        shared = set(_variables(code)) - set(operations)
+        shared = set(_variables(_declarations(code))) - set(operations)
         starts = set(_starts(code))
         for function in functions_of(code):
             if function.name in starts or function.name.endswith(("_exit", "_unregister")):
                 continue
             body = function.body
+            kept = shared | set(_variables(_statements(body)))
             for index, token in enumerate(body):
-                if token.text in shared and token.kind == "name" and _is_written(body, index):
+                if token.text in kept and token.kind == "name" and _is_written(body, index):
                     raise UserError(
                         f"{folder / name}:{token.line}: {token.text}: {function.name}() changes a "
                         "variable that all connections share, and no replay could repeat a run; "
@@ -386,28 +438,45 @@ def _check_variables(
                     )
 
 
-def _variables(tokens: Sequence[Token]) -> Iterable[str]:
-    for declaration in _declarations(tokens):
-        texts = [token.text for token in declaration]
-        head = texts[: texts.index("=")] if "=" in texts else texts
-        if "(" in head or {"typedef", "extern", "const"} & set(head) or "static" not in head:
+def _variables(declarations: Iterable[Sequence[Token]]) -> Iterable[str]:
+    """Those of `declarations` that outlive a call and may change."""
+    for declaration in declarations:
+        declarators = _between_commas(declaration)
+        head = _until([token.text for token in declarators[0]], "=")
+        if {"(", "typedef", "extern", "const"} & set(head) or "static" not in head:
             continue
-        if "{" in head:
-            continue
-        names = [token.text for token in declaration[: len(head)] if token.kind == "name"
-                 and not token.text.startswith("__")]  # fmt: skip
-        if names:
-            yield names[-1]
+        for declarator in declarators:
+            texts = _until([token.text for token in declarator], "=", "[")
+            names = [token.text for token in declarator[: len(texts)] if token.kind == "name"
+                     and not token.text.startswith("__")]  # fmt: skip
+            if names:
+                yield names[-1]
 
 
+def _statements(body: Sequence[Token]) -> Iterable[Sequence[Token]]:
+    """What begins with `static` in a function, up to its semicolon."""
+    for index, token in enumerate(body):
+        if token.text == "static":
+            texts = [one.text for one in body[index:]]
+            yield body[index : index + len(_until(texts, ";"))]
+
+
+def _until(texts: Sequence[str], *ends: str) -> Sequence[str]:
+    return texts[: next((at for at, text in enumerate(texts) if text in ends), len(texts))]
+
+
+_BEFORE_ADDRESS = {"(", ","}
 _ASSIGN = {"=", "+", "-", "*", "/", "%", "|", "&", "^", "<", ">"}
 
 
 def _is_written(body: Sequence[Token], index: int) -> bool:
-    """Whether the name at `index` is assigned to, in whole or in part, or counted up or down."""
+    """Whether the name at `index` is assigned to, in whole or in part, counted up or down, or its
+    address given to a function, which may do so."""
     before = [token.text for token in body[max(index - 2, 0) : index]]
     if before[-1:] in (["."], ["->"]):
         return False
+    if before[1:] == ["&"] and before[0] in _BEFORE_ADDRESS:
+        return True
     if before in (["+", "+"], ["-", "-"]):
         return True
     after = index + 1

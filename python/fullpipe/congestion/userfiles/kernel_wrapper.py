@@ -34,7 +34,7 @@ _MACRO = re.compile(r"^#define (\w+)", re.M)
 _UNIT = re.compile(r'^#include "([^"]+\.c)"', re.M)
 #: Lines of a wrapper that say what the kernel's file says: constants and their starts, members.
 _FACTS = re.compile(
-    r"^\tP\(.*|^\t\w+ = \(.*\)p->.*|^\t\(void\)\w+\(\);|^#define LINUX_\w+ .*"
+    r"^\tP\(.*|^\t\w+ = .*p->.*|^\t\(void\)\w+\(\);|^#define LINUX_\w+ .*"
     r"|^\tlinux_registered = .*|^\tlinux_begin_start\(\);",
     re.M,
 )
@@ -125,9 +125,9 @@ def _variables(found: KernelFile, own: str) -> str:
 def _checks(found: KernelFile) -> list[str]:
     """What a kernel's build refuses."""
     return [
-        f"_Static_assert(sizeof(struct {name}) <= ICSK_CA_PRIV_SIZE,\n"
-        f'\t       "struct {name} is larger than ICSK_CA_PRIV_SIZE; no kernel builds it");\n'
-        for name in found.private
+        f"_Static_assert(sizeof({kind}) <= ICSK_CA_PRIV_SIZE,\n"
+        f'\t       "{kind} is larger than ICSK_CA_PRIV_SIZE; no kernel builds it");\n'
+        for kind in found.private
     ]
 
 
@@ -150,14 +150,23 @@ def _blanked_header(name: str) -> str:
 def _parameter(one: Parameter, found: KernelFile) -> str:
     meaning = re.sub(r'[\\"]', "'", one.meaning)
     origin = f", {-one.least}u" if one.least else ""
-    first = f"(u32)({one.kind})({one.value})" + (f" + {-one.least}u" if one.least else "")
-    return (f'P({one.name}, {first}, 0, {one.most - one.least}u, 1, "(the module\'s own unit)", '
-            f'"as the module takes it", "{found.path.name}", "{meaning}"{origin})')  # fmt: skip
+    return (f"P({one.name}, {_first(one)}, 0, {one.most - one.least}u, 1, "
+            f'"(the module\'s own unit)", "as the module takes it", "{found.path.name}", '
+            f'"{meaning}"{origin})')  # fmt: skip
 
 
 def _set(one: Parameter) -> str:
     """Gives a variable the value of its constant, which is stored as its distance from the
-    least."""
-    value = f"p->{one.name}"
-    value = f"(int)({value} - {-one.least}u)" if one.least else value
-    return f"\t{one.variable} = ({one.kind}){value};\n"
+    least. A first value of 64 bits, which a constant cannot hold, stays as long as the constant
+    does."""
+    stored = f"p->{one.name}"
+    value = f"(int)({stored} - {-one.least}u)" if one.least else stored
+    value = f"({one.kind}){value}"
+    if one.kind.endswith("long"):
+        value = f"{stored} == {_first(one)} ? ({one.kind})({one.value}) : {value}"
+    return f"\t{one.variable} = {value};\n"
+
+
+def _first(one: Parameter) -> str:
+    """The first value as the constant stores it."""
+    return f"(u32)({one.kind})({one.value})" + (f" + {-one.least}u" if one.least else "")

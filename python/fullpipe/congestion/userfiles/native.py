@@ -22,7 +22,7 @@ from fullpipe.congestion.userfiles.source import Source, folder_of, is_class, ke
 #: The largest state of a connection (the kernel's socket storage holds at most 64 KB).
 MAX_STATE_BYTES = 4096
 _COMMON = (
-    "-std=c11", "-O2", "-g1", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-common",
+    "-std=c11", "-O2", "-g1", "-gdwarf-4", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-common",
     "-fvisibility=hidden", "-fno-stack-protector", "-ftls-model=initial-exec",
 )  # fmt: skip
 #: Checks that end the process with a trap where the processor does not, and flags that enforce the
