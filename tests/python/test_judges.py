@@ -16,6 +16,13 @@ from fullpipe.engines.vm import hardware, headers, image, kernels
 from kernel_files import PLAIN, write
 
 REAL = Figures(cwnd=40.0, ssthresh=30.0, sent=2000, again=50)
+DRAWS = """
+#include <linux/random.h>
+static inline u32 plain_draw(void)
+{
+	return get_random_u32_below(8);
+}
+"""
 needs_machine = pytest.mark.skipif(not hardware.is_there(), reason="QEMU is not installed")
 
 
@@ -96,6 +103,21 @@ def test_simulator_and_glue_do_what_the_real_module_does(tmp_path: Path) -> None
     path = str(write(tmp_path, "plain", PLAIN))
     verdict = judges.judged(path, "bulk", judges.build(path, "6.12"))
     assert verdict.differences == [] and "packets" in verdict.real.words()
+
+
+@pytest.mark.parametrize(("text", "is_told"), [(PLAIN, True), (PLAIN + DRAWS, False)])
+def test_a_file_that_draws_random_numbers_is_judged_by_its_range(
+    text: str, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retransmissions are 50 in the kernel and 55 elsewhere."""
+    near = Figures(40.0, 30.0, 2000, 55)
+    monkeypatch.setattr(judges, "_judge", lambda *_given: REAL)
+    monkeypatch.setattr(judges, "_run", lambda *_given, **_options: near)
+    real = judges.RealModule("6.12", tmp_path / "x.ko", "plain")
+    verdict = judges.judged(str(write(tmp_path, "plain", text)), "bulk", real)
+    words = "packets sent again 55.0 against 50.0"
+    told = [f"module of fullpipe: {words}", f"simulator: {words}"]
+    assert verdict.differences == (told if is_told else [])
 
 
 @pytest.mark.vm

@@ -5,6 +5,7 @@ in the kernel behind this project's glue. Must never know how any of them works.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from fullpipe.base.errors import RunError, UserError
 from fullpipe.congestion import module
 from fullpipe.congestion.userfiles.kernel_files import KernelFile, read_kernel_file
+from fullpipe.congestion.userfiles.source import blanked
 from fullpipe.engines import engine
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.vm import headers
@@ -37,6 +39,8 @@ PATHS_OF_ECN: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 _RANDOM = "random loss"
+#: Files that draw random numbers differ by chance on every path.
+_DRAWS = re.compile(r"\b(?:get_random|prandom)_\w+")
 _DURATION = "5s"
 #: Figures agree within this share, or within so many packets: both run in instructions of a
 #: processor that the other does not have. Behind random loss the simulator's must be among those of
@@ -105,10 +109,16 @@ def judged(path: str, name: str, real: RealModule) -> Verdict:
     run fails."""
     judge = _judge(path, real, name)
     glue = _run("vm", path, name, 1, kernel=real.release, cc_form="module")
-    seeds = _SEEDS if name == _RANDOM else 1
-    ours = [_run("sim", path, name, seed) for seed in range(1, seeds + 1)]
-    found = [f"module of fullpipe: {what}" for what in _outside([glue], judge, 0.0)]
-    share = _RANDOM_SHARE if name == _RANDOM else 0.0
+    draws = any(_DRAWS.search(blanked(text)) for text in _read(path).files.values())
+    is_random = draws or name == _RANDOM
+    seeds = range(1, (_SEEDS if is_random else 1) + 1)
+    ours = [_run("sim", path, name, seed) for seed in seeds]
+    # The kernel's losses are those of the glue's run; what a module draws is its own.
+    found = [
+        f"module of fullpipe: {what}"
+        for what in _outside([glue], judge, _RANDOM_SHARE if draws else 0.0)
+    ]
+    share = _RANDOM_SHARE if is_random else 0.0
     found += [f"simulator: {what}" for what in _outside(ours, judge, share)]
     return Verdict(judge, glue, ours, found)
 
