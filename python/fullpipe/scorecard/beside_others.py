@@ -23,12 +23,15 @@ def beside_others(measure: Mapping[str, Any], subject: str) -> Place:
     """Whether a subject's value is better or worse than those of all others by more than a tenth,
     or between them; empty where neither more nor less is better, or there is nothing to compare."""
     values = {name: number(interval["value"]) for name, interval in measure["subjects"].items()}
-    own = values.pop(subject)
+    subject_value = values.pop(subject)
     others = [value for value in values.values() if not math.isnan(value)]
-    if not measure["better"] or not others or math.isnan(own):
+    if not measure["better"] or not others or math.isnan(subject_value):
         return ""
     low, high = min(others), max(others)
-    is_less, is_more = own < low - APART * abs(low), own > high + APART * abs(high)
+    is_less, is_more = (
+        subject_value < low - APART * abs(low),
+        subject_value > high + APART * abs(high),
+    )
     if measure["better"] == "more":
         is_less, is_more = is_more, is_less
     return "better" if is_less else "worse" if is_more else "between"

@@ -58,22 +58,22 @@ def run_card(
     for item in chosen:
         if item.needs:
             continue
-        mine = [(item, name) for name in [*names, *([ALONE] if item.harms else [])]]
+        pairs = [(item, name) for name in [*names, *([ALONE] if item.harms else [])]]
         try:
-            found = [item.runs(name, quick, engine, seeds, overrides) for _, name in mine]
-            check_engine(found[0])
+            item_sweeps = [item.runs(name, quick, engine, seeds, overrides) for _, name in pairs]
+            check_engine(item_sweeps[0])
         except UserError as error:
             if engine == "sim":
                 raise
             refused[item.id] = f"not on {engine}: {error}"
             continue
-        wanted += mine
-        sweeps += found
+        wanted += pairs
+        sweeps += item_sweeps
     ran = run_together(sweeps, store, jobs, on_progress, until_settled) if sweeps else None
     if ran is not None and ran.interrupted:
         raise KeyboardInterrupt
     cells = dict(zip([(i.id, name) for i, name in wanted], ran.cells if ran else [], strict=True))
-    keys = {key for found in cells.values() for cell in found for key in cell.keys}
+    keys = {key for subject_cells in cells.values() for cell in subject_cells for key in cell.keys}
     rows = rows_of(store, keys)
     failures = ran.failures if ran else {}
     return {
@@ -96,14 +96,14 @@ def run_card(
     }
 
 
-def _labels(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def _labels(names: Sequence[str], labels: Mapping[str, str]) -> dict[str, str]:
     """Name -> what it is called: with its changed constants, and without a file's folder unless
     another has the same name. Raises UserError for an unknown name."""
-    found: dict[str, str] = {}
+    called: dict[str, str] = {}
     for name in names:
-        label = given.get(name) or choose(name, {}).name
-        found[name] = name if label in found.values() else label
-    return found
+        label = labels.get(name) or choose(name, {}).name
+        called[name] = name if label in called.values() else label
+    return called
 
 
 def _command(
@@ -124,20 +124,26 @@ def _item(
     why: str,
 ) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "id": item.id, "source": item.source, "level": item.level, "title": item.title,
-        "shows": item.shows, "not_run": why, "measures": [],
-    }  # fmt: skip
+        "id": item.id,
+        "source": item.source,
+        "level": item.level,
+        "title": item.title,
+        "shows": item.shows,
+        "not_run": why,
+        "measures": [],
+    }
     if why:
         return document
     labels = cell_labels(cells[item.id, next(iter(called))])
-    settled = of_cells([
+    by_cell = [
         (
             ", ".join(filter(None, (label, text))),
             [rows.runs[key]["unsettled"] or "" for key in cell.keys if key in rows.runs],
         )
         for name, label in called.items()
         for cell, text in zip(cells[item.id, name], labels, strict=True)
-    ])  # fmt: skip
+    ]
+    settled = of_cells(by_cell)
     document["settling"] = settled.text()
     document["unsettled"] = list(settled.unsettled)
     document["cells"] = labels
@@ -153,11 +159,18 @@ def _item(
 
 def _measure(measure: Measure, values: dict[str, Values]) -> dict[str, Any]:
     return {
-        "id": measure.id, "title": measure.title, "unit": measure.unit, "better": _better(measure),
-        "harm": measure.harm, "over": measure.over, "least": measure.least,
+        "id": measure.id,
+        "title": measure.title,
+        "unit": measure.unit,
+        "better": _better(measure),
+        "harm": measure.harm,
+        "over": measure.over,
+        "least": measure.least,
         "target": measure.target,
-        "subjects": {label: summary(measure, found) for label, found in values.items()},
-    }  # fmt: skip
+        "subjects": {
+            label: summary(measure, subject_values) for label, subject_values in values.items()
+        },
+    }
 
 
 def _better(measure: Measure) -> str:
@@ -180,10 +193,14 @@ def summary(measure: Measure, values: Values) -> dict[str, Any]:
     else:
         value, low, high = _mean(table)
     return {
-        "value": _plain(value), "low": _plain(low), "high": _plain(high), "worst": _plain(worst),
-        "worst_cell": int(at[0]), "worst_seed": int(at[1]),
+        "value": _plain(value),
+        "low": _plain(low),
+        "high": _plain(high),
+        "worst": _plain(worst),
+        "worst_cell": int(at[0]),
+        "worst_seed": int(at[1]),
         "values": [[_plain(float(value)) for value in row] for row in table],
-    }  # fmt: skip
+    }
 
 
 def _mean(table: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[float, float, float]:

@@ -58,34 +58,34 @@ def read_card(folder: Path) -> dict[str, Any]:
     """What a comparison needs of the scorecard in a folder.
 
     Raises UserError if there is none that this program reads, naming file and key."""
-    place = folder / "scorecard.json"
+    path = folder / "scorecard.json"
     try:
-        if place.stat().st_size > _MAX_BYTES:
-            raise UserError(f"--baseline {place}: has more than {_MAX_BYTES >> 20} MiB")
-        found = json.loads(place.read_text(encoding="utf-8"))
+        if path.stat().st_size > _MAX_BYTES:
+            raise UserError(f"--baseline {path}: has more than {_MAX_BYTES >> 20} MiB")
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"--baseline {place}: cannot be read: {error}") from None
-    if not isinstance(found, dict) or "items" not in found:
-        raise UserError(f"--baseline {place}: is no scorecard")
-    if found.get("format") != FORMAT:
+        raise UserError(f"--baseline {path}: cannot be read: {error}") from None
+    if not isinstance(document, dict) or "items" not in document:
+        raise UserError(f"--baseline {path}: is no scorecard")
+    if document.get("format") != FORMAT:
         raise UserError(
-            f"--baseline {place}: its format is {found.get('format')!r}, not {FORMAT}: another "
+            f"--baseline {path}: its format is {document.get('format')!r}, not {FORMAT}: another "
             "fullpipe made it; make it again"
         )
     try:
-        card = _Card.model_validate(found)
+        card = _Card.model_validate(document)
     except ValidationError as error:
-        raise UserError(f"--baseline {place}: {explain(error, _Card)}") from None
+        raise UserError(f"--baseline {path}: {explain(error, _Card)}") from None
     for item in card.items:
         for measure in item.measures:
             if card.scorecard not in measure.subjects:
                 raise UserError(
-                    f"--baseline {place}: items.{item.id}.{measure.id}: lacks {card.scorecard}"
+                    f"--baseline {path}: items.{item.id}.{measure.id}: lacks {card.scorecard}"
                 )
             for values in measure.subjects.values():
                 if len(values.values) != len(item.cells):
                     raise UserError(
-                        f"--baseline {place}: items.{item.id}.{measure.id}: has other cells than "
+                        f"--baseline {path}: items.{item.id}.{measure.id}: has other cells than "
                         "the item"
                     )
     return card.model_dump()

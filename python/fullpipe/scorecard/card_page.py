@@ -76,10 +76,12 @@ def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     for subject in reversed(card["subjects"]):
         points = []
         for index, (_, measure) in enumerate(axes):
-            found = {name: number(one["value"]) for name, one in measure["subjects"].items()}
-            place = overview_place(found, subject, measure["better"])
-            if place is not None:
-                points.append(f"{left + index * step:.0f},{_y(place):.1f}")
+            values = {
+                name: number(interval["value"]) for name, interval in measure["subjects"].items()
+            }
+            position = overview_place(values, subject, measure["better"])
+            if position is not None:
+                points.append(f"{left + index * step:.0f},{_y(position):.1f}")
         width = 3 if subject == card["scorecard"] else 1.3
         parts.append(
             f'<polyline points="{" ".join(points)}" fill="none" stroke="{colours[subject]}" '
@@ -89,23 +91,23 @@ def _overview(card: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _y(place: float) -> float:
-    return _TOP + (1 - place) / 2 * (_HEIGHT - _BOTTOM - _TOP)
+def _y(position: float) -> float:
+    return _TOP + (1 - position) / 2 * (_HEIGHT - _BOTTOM - _TOP)
 
 
 def overview_place(values: Mapping[str, float], subject: str, better: str) -> float | None:
     """A subject's place on an axis from -1 (worst) to 1: by how many tolerances (`APART` of the
     median of all) it is better than the median, of at most `MOST_TOLERANCES`. None without a
     value."""
-    mine = values[subject]
-    known = [value for value in values.values() if math.isfinite(value)]
-    if math.isnan(mine) or not known:
+    subject_value = values[subject]
+    finite = [value for value in values.values() if math.isfinite(value)]
+    if math.isnan(subject_value) or not finite:
         return None
-    if math.isinf(mine):  # never
+    if math.isinf(subject_value):  # never
         return -1.0
-    middle = statistics.median(known)
-    tolerance = APART * abs(middle) or APART * max(map(abs, known)) or 1.0
-    steps = (mine - middle) / tolerance * (1 if better == "more" else -1)
+    middle = statistics.median(finite)
+    tolerance = APART * abs(middle) or APART * max(map(abs, finite)) or 1.0
+    steps = (subject_value - middle) / tolerance * (1 if better == "more" else -1)
     return max(-1.0, min(1.0, steps / MOST_TOLERANCES))
 
 
@@ -113,12 +115,14 @@ def _strip(measure: Mapping[str, Any], colours: Mapping[str, str]) -> str:
     """A small multiple: every subject's value with its interval on one axis from 0, whose ends are
     written."""
     numbers = [
-        number(one[key]) for one in measure["subjects"].values() for key in ("value", "low", "high")
+        number(interval[key])
+        for interval in measure["subjects"].values()
+        for key in ("value", "low", "high")
     ]
-    known = [value for value in numbers if math.isfinite(value)]
-    if not known:
+    finite = [value for value in numbers if math.isfinite(value)]
+    if not finite:
         return ""
-    low, high = min(0.0, *known), max(0.0, *known)
+    low, high = min(0.0, *finite), max(0.0, *finite)
     span = (high - low) or 1.0
 
     def x(value: float) -> float:
@@ -130,14 +134,14 @@ def _strip(measure: Mapping[str, Any], colours: Mapping[str, str]) -> str:
         f'height="{_STRIP_HEIGHT + _SCALE_HEIGHT}" role="img">'
         f'<line x1="6" x2="{_STRIP_WIDTH - 6}" y1="{middle}" y2="{middle}" stroke="#ddd"/>'
     ]
-    for end, place, anchor in ((low, 6, "start"), (high, _STRIP_WIDTH - 6, "end")):
+    for end, position, anchor in ((low, 6, "start"), (high, _STRIP_WIDTH - 6, "end")):
         parts.append(
-            f'<path d="M{place} {middle - 4}v8" stroke="#999"/>'
-            f'<text x="{place}" y="{_STRIP_HEIGHT + 9}" font-size="10" fill="#555" '
+            f'<path d="M{position} {middle - 4}v8" stroke="#999"/>'
+            f'<text x="{position}" y="{_STRIP_HEIGHT + 9}" font-size="10" fill="#555" '
             f'text-anchor="{anchor}">{shown(end)}</text>'
         )
-    for index, (name, one) in enumerate(reversed(measure["subjects"].items())):
-        value, left, right = (number(one[key]) for key in ("value", "low", "high"))
+    for index, (name, interval) in enumerate(reversed(measure["subjects"].items())):
+        value, left, right = (number(interval[key]) for key in ("value", "low", "high"))
         y = middle + (index % 3 - 1) * 4
         colour = colours[name]
         if math.isfinite(left) and math.isfinite(right):
@@ -148,6 +152,6 @@ def _strip(measure: Mapping[str, Any], colours: Mapping[str, str]) -> str:
         if math.isfinite(value):
             parts.append(
                 f'<circle cx="{x(value):.1f}" cy="{y}" r="3.4" fill="{colour}">'
-                f"<title>{escape(name)}: {shown(one['value'])}</title></circle>"
+                f"<title>{escape(name)}: {shown(interval['value'])}</title></circle>"
             )
     return "".join([*parts, "</svg>"])

@@ -29,8 +29,11 @@ def markdown(card: Mapping[str, Any], comparison: Comparison, judged: Judged) ->
     lines += [f"- failed: {_escaped(text)}" for text in card["failures"][:MAX_FAILURES]]
     if len(card["failures"]) > MAX_FAILURES:
         lines.append(f"- and {len(card['failures']) - MAX_FAILURES} more runs failed")
-    lines += [f"- {_escaped(one['id'])}: {_escaped(one['settling'])}"
-              for one in card["items"] if one.get("settling")]  # fmt: skip
+    lines += [
+        f"- {_escaped(item['id'])}: {_escaped(item['settling'])}"
+        for item in card["items"]
+        if item.get("settling")
+    ]
     worse = [change for change in comparison.of("worse") if change not in dict(judged.accepted)]
     lines += _section("Worse", comparison, worse)
     lines += _section("Better", comparison, comparison.of("better"))
@@ -46,8 +49,9 @@ def markdown(card: Mapping[str, Any], comparison: Comparison, judged: Judged) ->
         lines.append(f"\nThe allow-list names {_escaped(about)}, which is not worse.")
     same = comparison.of("same")
     lines += ["", "<details><summary>What did not change</summary>", *_table(comparison, same)]
-    lines += [f"- not tested: {_escaped(f'{name}: {why}')}"
-              for name, why in comparison.untested.items()]  # fmt: skip
+    lines += [
+        f"- not tested: {_escaped(f'{name}: {why}')}" for name, why in comparison.untested.items()
+    ]
     lines += ["", "</details>", "", what_was_tested(comparison), ""]
     text = "\n".join(lines)
     if len(text) <= MAX_CHARACTERS:

@@ -103,10 +103,11 @@ def document(comparison: Comparison, judged: Judged) -> dict[str, Any]:
         "untested": dict(comparison.untested),
         "failing": [change.id for change in judged.failing],
         "accepted": [{"id": change.id, "reason": why} for change, why in judged.accepted],
-        "fail_if": [{"condition": text, "holds": text in judged.holding}
-                    for text in judged.conditions],
+        "fail_if": [
+            {"condition": text, "holds": text in judged.holding} for text in judged.conditions
+        ],
         "is_worse": judged.is_worse,
-    }  # fmt: skip
+    }
 
 
 def _plain(change: Change) -> dict[str, Any]:

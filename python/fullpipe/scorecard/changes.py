@@ -111,8 +111,12 @@ def compare(
             if earlier is None or earlier[0]["cells"] != item["cells"]:
                 untested[name] = "the baseline has other cells"
                 continue
-            pair = _pair(item["id"], measure, earlier[1]["subjects"][old]["values"],
-                         measure["subjects"][new]["values"])  # fmt: skip
+            pair = _pair(
+                item["id"],
+                measure,
+                earlier[1]["subjects"][old]["values"],
+                measure["subjects"][new]["values"],
+            )
             if isinstance(pair, str):
                 untested[name] = pair
             else:
@@ -180,13 +184,13 @@ def _tested(pair: _Pair, level: float) -> Change:
         interval = (-shift.high, -shift.difference, -shift.low)
     low, worsening, high = interval
     counts = max(LEAST_SHARE * abs(before), measure["least"])
-    told = (low > 0 or high < 0) and abs(worsening) > counts
+    is_change = (low > 0 or high < 0) and abs(worsening) > counts
     return Change(
         item=pair.item,
         measure=measure["id"],
         title=_title(measure),
         unit=measure["unit"],
-        verdict="same" if not told else "worse" if worsening > 0 else "better",
+        verdict="same" if not is_change else "worse" if worsening > 0 else "better",
         before=before,
         now=now,
         worse_by=_share(worsening, before),

@@ -58,16 +58,16 @@ def run_against(
 ) -> tuple[dict[str, Any], Comparison]:
     """The scorecard of `subject`, and what changed since `baseline`, which `read_baseline`
     describes. Raises UserError for bad input, also for too few seeds."""
-    with read_baseline(subject, baseline) as found:
+    with read_baseline(subject, baseline) as previous:
         tests = count_tests(items)
-        if found.card is not None:
+        if previous.card is not None:
             card = _run(subject, settings.against, items, store, settings, {})
-            check_seeds(tests, _seeds(found.card), _seeds(card))
-            return card, compare(found.card, card)
+            check_seeds(tests, _seeds(previous.card), _seeds(card))
+            return card, compare(previous.card, card)
         _check_given_seeds(items, tests, settings)
-        beside = [found.name, *settings.against]
-        card = _run(subject, beside, items, store, settings, {found.name: found.label})
-        return card, compare(card, card, found.label)
+        beside = [previous.name, *settings.against]
+        card = _run(subject, beside, items, store, settings, {previous.name: previous.label})
+        return card, compare(card, card, previous.label)
 
 
 @contextmanager
@@ -76,9 +76,9 @@ def read_baseline(subject: str, text: str) -> Iterator[Baseline]:
     of the repository that the subject's file lies in, whose file it is then.
 
     Raises UserError if it is none of these."""
-    place = Path(text)
-    if place.is_dir():
-        yield Baseline(card=read_card(place))
+    path = Path(text)
+    if path.is_dir():
+        yield Baseline(card=read_card(path))
     elif _is_cc(text):
         yield Baseline(name=text, label=_label(subject, text))
     else:
@@ -119,10 +119,19 @@ def _run(
     labels: dict[str, str],
 ) -> dict[str, Any]:
     return run_card(
-        subject, against, items, store, settings.quick, settings.engine, settings.jobs,
-        settings.on_progress, settings.seeds, settings.overrides, labels,
-        settings.until_settled,
-    )  # fmt: skip
+        subject,
+        against,
+        items,
+        store,
+        quick=settings.quick,
+        engine=settings.engine,
+        jobs=settings.jobs,
+        on_progress=settings.on_progress,
+        seeds=settings.seeds,
+        overrides=settings.overrides,
+        labels=labels,
+        until_settled=settings.until_settled,
+    )
 
 
 def _is_cc(text: str) -> bool:
@@ -149,24 +158,32 @@ def _at_commit(subject: str, revision: str, folder: Path) -> Baseline:
             "commit needs a subject that is a file"
         )
     commit = commit_of(file, revision)
-    kept = check_out(file, commit, folder)
-    rest = subject[len(_file_text(subject) or "") :]
-    name = f"{kept}{rest}"
+    copy = check_out(file, commit, folder)
+    suffix = subject[len(_file_text(subject) or "") :]
+    name = f"{copy}{suffix}"
     return Baseline(name=name, label=f"{choose(name, {}).name}@{commit[:10]}")
 
 
 def _seeds(card: dict[str, Any]) -> int:
     """The most seeds that a measure of a scorecard has."""
     return max(
-        (len(values) for item in card["items"] for measure in item["measures"]
-         for found in measure["subjects"].values() for values in found["values"][:1]),
+        (
+            len(values)
+            for item in card["items"]
+            for measure in item["measures"]
+            for subject in measure["subjects"].values()
+            for values in subject["values"][:1]
+        ),
         default=0,
-    )  # fmt: skip
+    )
 
 
 def _check_given_seeds(items: Sequence[Item], tests: int, settings: Settings) -> None:
     """Before anything runs."""
-    found = [item.runs("cubic", settings.quick, settings.engine, settings.seeds).seeds.least
-             for item in items if not item.needs]  # fmt: skip
-    if found:
-        check_seeds(tests, max(found), max(found))
+    counts = [
+        item.runs("cubic", settings.quick, settings.engine, settings.seeds).seeds.least
+        for item in items
+        if not item.needs
+    ]
+    if counts:
+        check_seeds(tests, max(counts), max(counts))

@@ -23,8 +23,9 @@ _MAIN = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 def commit_of(file: Path, revision: str) -> str:
     """The full hash of a commit of the repository that a file lies in. Raises UserError if there is
     no such commit or no repository."""
-    commit = _git(file, "rev-parse", "--verify", "--quiet", "--end-of-options",
-                 f"{revision}^{{commit}}")  # fmt: skip
+    commit = _git(
+        file, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+    )
     if commit is None:
         _top(file)
         raise UserError(
@@ -70,8 +71,11 @@ def check_out(file: Path, commit: str, folder: Path) -> Path:
     beside = [] if inside.parent == PurePosixPath() else [f"{inside.parent}/"]
     listed = _git(file, "ls-tree", "-r", "-z", "-l", "--full-tree", commit, *beside)
     entries = [_entry(line) for line in (listed or b"").split(b"\0") if line]
-    wanted = [(name, blob, size) for mode, blob, size, name in entries
-              if mode in _REGULAR and name.suffix in _SUFFIXES]  # fmt: skip
+    wanted = [
+        (name, blob, size)
+        for mode, blob, size, name in entries
+        if mode in _REGULAR and name.suffix in _SUFFIXES
+    ]
     if len(wanted) > _MAX_FILES or sum(size for _, _, size in wanted) > _MAX_BYTES:
         raise UserError(
             f"{inside}: its folder holds more than {_MAX_FILES} files or {_MAX_BYTES >> 20} MiB at "

@@ -43,9 +43,8 @@ def rows_of(store: Store, keys: set[str]) -> Rows:
     for row in sorted(rows["flows"], key=lambda row: row["flow_id"]):
         flows.setdefault(row["key"], []).append(row)
     return Rows(
-        {row["key"]: row for row in rows["runs"]}, {row["key"]: row for row in rows["path"]},
-        flows,
-    )  # fmt: skip
+        {row["key"]: row for row in rows["runs"]}, {row["key"]: row for row in rows["path"]}, flows
+    )
 
 
 def values_of(
