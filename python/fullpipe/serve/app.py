@@ -72,8 +72,11 @@ def make_app(
     async def static(request: Request) -> Response:
         name = request.path_params["name"]
         if name == "plotly.js":
-            return Response(_plotly(), media_type="text/javascript", headers={
-                "Cache-Control": "max-age=86400, private"})  # fmt: skip
+            return Response(
+                _plotly(),
+                media_type="text/javascript",
+                headers={"Cache-Control": "max-age=86400, private"},
+            )
         if name not in _FILES:
             return PlainTextResponse("no such file", 404)
         package, kind = _FILES[name]
@@ -81,10 +84,16 @@ def make_app(
         return Response(text, media_type=kind)
 
     async def about(_request: Request) -> Response:
-        return await _answer(lambda: as_json({
-            "ccs": list(cc_sets()), "qdiscs": list(bench.QDISCS), "max_flows": bench.MAX_FLOWS,
-            "sweep": folder is not None,
-        }))  # fmt: skip
+        def offered() -> str:
+            facts = {
+                "ccs": list(cc_sets()),
+                "qdiscs": list(bench.QDISCS),
+                "max_flows": bench.MAX_FLOWS,
+                "sweep": folder is not None,
+            }
+            return as_json(facts)
+
+        return await _answer(offered)
 
     async def sweep(_request: Request) -> Response:
         return await _answer(lambda: _shared_answer(shared, "state"))
@@ -117,12 +126,17 @@ def make_app(
     guard = functools.partial(_guard, token, hosts)
     return Starlette(
         routes=[
-            Route("/", index), Route("/files/{name}", static), Route("/api/about", about),
-            Route("/api/sweep", sweep), Route("/api/chart", chart), Route("/api/cell", one_cell),
-            Route("/api/run", run, methods=["POST"]), Route("/events", events),
+            Route("/", index),
+            Route("/files/{name}", static),
+            Route("/api/about", about),
+            Route("/api/sweep", sweep),
+            Route("/api/chart", chart),
+            Route("/api/cell", one_cell),
+            Route("/api/run", run, methods=["POST"]),
+            Route("/events", events),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
-    )  # fmt: skip
+    )
 
 
 async def _guard(
@@ -137,9 +151,9 @@ async def _guard(
     origin = request.headers.get("origin")
     if origin is not None and origin not in {f"http://{host}" for host in hosts}:
         return PlainTextResponse("this page answers to itself alone, not to another page", 403)
-    given = request.query_params.get("token")
-    if request.url.path == "/" and given is not None:
-        if not hmac.compare_digest(given.encode(), token.encode()):
+    sent_token = request.query_params.get("token")
+    if request.url.path == "/" and sent_token is not None:
+        if not hmac.compare_digest(sent_token.encode(), token.encode()):
             return PlainTextResponse("wrong token; use the link that fullpipe serve printed", 403)
         answer: Response = RedirectResponse("/", 303)
         answer.set_cookie(COOKIE, token, httponly=True, samesite="strict")
@@ -156,10 +170,10 @@ async def _guard(
 async def _answer(work: Callable[[], str]) -> Response:
     """A function's result as JSON; a UserError becomes status 400 with its message."""
     try:
-        found = await anyio.to_thread.run_sync(work)
+        text = await anyio.to_thread.run_sync(work)
     except (UserError, RunError) as error:
         return Response(json.dumps({"error": str(error)}), 400, media_type="application/json")
-    return Response(found, media_type="application/json")
+    return Response(text, media_type="application/json")
 
 
 async def _body(request: Request) -> Any:
@@ -182,17 +196,19 @@ def _drawn(body: Any, shared: Shared | None, trusted: Sequence[Path]) -> dict[st
         document = bench.read_bench(body["bench"]).document
     elif isinstance(body.get("cell"), dict):
         store = _store(shared)
-        found = cells.cell(store.folder, body["cell"], trusted, store.sweep)
-        if found["document"] is None:
-            raise UserError(found["refused"])
-        document = found["document"]
+        cell = cells.cell(store.folder, body["cell"], trusted, store.sweep)
+        if cell["document"] is None:
+            raise UserError(cell["refused"])
+        document = cell["document"]
     else:
         raise UserError('the body must be {"bench": {...}} or {"cell": {...}}')
     drawn = bench.draw(document, trusted)
     return {
-        "toml": drawn.toml, "sliders": drawn.sliders, "figures": drawn.figures,
+        "toml": drawn.toml,
+        "sliders": drawn.sliders,
+        "figures": drawn.figures,
         "summary": drawn.summary,
-    }  # fmt: skip
+    }
 
 
 def _store(shared: Shared | None) -> Shared:

@@ -50,7 +50,7 @@ class Bench(BaseModel):
 
     @field_validator("qdisc")
     @classmethod
-    def _known(cls, value: str) -> str:
+    def _check_qdisc(cls, value: str) -> str:
         if value not in QDISCS:
             raise ValueError(f"must be one of {', '.join(QDISCS)}")
         return value
@@ -76,10 +76,13 @@ class Bench(BaseModel):
         if self.loss_percent:
             path["loss"] = f"{self.loss_percent:.4g}%"
         return {
-            "name": "bench", "duration": f"{self.duration_s:.4g}s", "sample_interval": "100ms",
-            "path": path, "flow": [{"cc": name} for name in self.flows],
+            "name": "bench",
+            "duration": f"{self.duration_s:.4g}s",
+            "sample_interval": "100ms",
+            "path": path,
+            "flow": [{"cc": name} for name in self.flows],
             "probe": [{"kind": "ping"}],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -93,10 +96,10 @@ class Drawn:
     summary: dict[str, Any]
 
 
-def read_bench(given: Any) -> Bench:
+def read_bench(document: Any) -> Bench:
     """The bench that a page sent. Raises UserError naming key and what is allowed."""
     try:
-        bench = Bench.model_validate(given)
+        bench = Bench.model_validate(document)
     except ValidationError as error:
         raise UserError(explain(error, Bench)) from None
     packets = bench.rate_mbps * 1e6 / 12000 * bench.duration_s
@@ -136,10 +139,13 @@ def sliders_of(plan: Plan) -> dict[str, Any]:
     if qdisc not in QDISCS or not rtt_ns or not path["rate_bps"]:
         return {}
     loss = path["loss"]
-    found = {
-        "rate_mbps": path["rate_bps"] / 1e6, "rtt_ms": rtt_ns / 1e6, "qdisc": qdisc, "flows": ccs,
+    values = {
+        "rate_mbps": path["rate_bps"] / 1e6,
+        "rtt_ms": rtt_ns / 1e6,
+        "qdisc": qdisc,
+        "flows": ccs,
         "loss_percent": loss["probability_ppm"] / 1e4 if loss else 0.0,
-    }  # fmt: skip
+    }
     if limit is not None:
-        found["buffer_bdp"] = limit * 8e9 / (path["rate_bps"] * rtt_ns)
-    return found
+        values["buffer_bdp"] = limit * 8e9 / (path["rate_bps"] * rtt_ns)
+    return values

@@ -46,14 +46,16 @@ def state(folder: Path, sweep: str | None = None) -> dict[str, Any]:
         if str(field.type) == "double" and field.name not in ("start_s",)
     }
     return {
-        "done": len(store.known_now() & keys), "asked": len(keys),
+        "done": len(store.known_now() & keys),
+        "asked": len(keys),
         "axes": {
             name: list(map(str, values[name])) if len(values[name]) <= _MOST_VALUES else []
             for name in sorted(values, key=lambda name: len(values[name]) < 2)
         },
         "metrics": sorted(metrics.items(), key=lambda metric: metric[1]),
-        "kinds": list(KINDS), "name": folder.name,
-    }  # fmt: skip
+        "kinds": list(KINDS),
+        "name": folder.name,
+    }
 
 
 def _axes(names: list[str]) -> list[str]:
@@ -77,16 +79,23 @@ def chart(folder: Path, wanted: dict[str, str], sweep: str | None = None) -> dic
     y, kind = wanted.get("y", "goodput_bps"), wanted.get("kind", "line")
     where = " and ".join(_fits(store, filters, view_of(y, kind == "pareto"), sweep))
     request = Request(
-        y, wanted.get("x") or None, wanted.get("by") or None,
-        wanted.get("facet") or None, kind, where or None, sweep,
-    )  # fmt: skip
+        y,
+        x=wanted.get("x") or None,
+        by=wanted.get("by") or None,
+        facet=wanted.get("facet") or None,
+        kind=kind,
+        where=where or None,
+        sweep=sweep,
+    )
     grid = make_chart(store, request)
     heat = grid.panels[0].heat
-    places = heat.x_keys if heat else [text for _, text in grid.panels[0].x_ticks]
+    x_values = heat.x_keys if heat else [text for _, text in grid.panels[0].x_ticks]
     return {
-        **grid_figure_of(grid), "panels": [panel.key for panel in grid.panels],
-        "places": list(places), "rows": list(heat.y_keys) if heat else [],
-    }  # fmt: skip
+        **grid_figure_of(grid),
+        "panels": [panel.key for panel in grid.panels],
+        "places": list(x_values),
+        "rows": list(heat.y_keys) if heat else [],
+    }
 
 
 def cell(
@@ -106,15 +115,15 @@ def cell(
         where = f"{CELL} = {sql_text(str(wanted['cell']))}"
     else:
         where = " and ".join(_fits(store, wanted, "cells", sweep)) or "true"
-    found = ask(
+    table = ask(
         store,
         f"select *, {CELL} as id, count(*) over () as alike from cells where {where} "
         "order by sweep, cell limit 1",
         sweep=sweep,
     )
-    if not found.num_rows:
+    if not table.num_rows:
         raise UserError("no cell there")
-    row = found.to_pylist()[0]
+    row = table.to_pylist()[0]
     rows = ask(
         store,
         "select asked.seed, r.flow, r.goodput_bps, r.share, r.retransmit_ratio, r.rtt_p50_us "
@@ -129,18 +138,24 @@ def cell(
             scenario = document(store, row["sweep"], row["cell"])
         except UserError as error:
             refused = str(error)
-    axes = _axes([name for name in found.column_names if name in _axis_names(store, sweep)])
+    axes = _axes([name for name in table.column_names if name in _axis_names(store, sweep)])
     return {
-        "id": row["id"], "cell": row["cell"], "alike": row["alike"],
+        "id": row["id"],
+        "cell": row["cell"],
+        "alike": row["alike"],
         "axes": {name: str(row[name]) for name in axes if row[name] is not None},
-        "rows": rows.to_pylist(), "document": scenario, "refused": "" if scenario else refused,
-    }  # fmt: skip
+        "rows": rows.to_pylist(),
+        "document": scenario,
+        "refused": "" if scenario else refused,
+    }
 
 
 def _asked(store: Store, sweep: str | None) -> dict[str, pa.Table]:
     """What the sweeps that are shown ask for; nothing yet in a store without one."""
     sweeps = store.sweeps()
-    return {one.id: sweeps[one.id] for one in chosen(store.listing(), sweep)} if sweeps else {}
+    return (
+        {entry.id: sweeps[entry.id] for entry in chosen(store.listing(), sweep)} if sweeps else {}
+    )
 
 
 def _axis_names(store: Store, sweep: str | None) -> set[str]:
@@ -172,8 +187,8 @@ def document(store: Store, sweep: str, cell: int) -> dict[str, Any] | None:
     """The scenario of a cell; None if the store does not say (an older one)."""
     text = store.document(sweep)
     if text is None:
-        one = store.scenarios(sweep).get(str(cell))
-        return one if isinstance(one, dict) else None
-    found = read_sweep(parse_toml(text), "sweep")
-    cells = cells_of(found)
-    return scenario_of(found, cells[cell])[0] if cell < len(cells) else None
+        scenario = store.scenarios(sweep).get(str(cell))
+        return scenario if isinstance(scenario, dict) else None
+    definition = read_sweep(parse_toml(text), "sweep")
+    cells = cells_of(definition)
+    return scenario_of(definition, cells[cell])[0] if cell < len(cells) else None

@@ -38,37 +38,37 @@ class Shared:
         with self._lock:
             if version != self._version or len(self._answers) >= _KEPT:
                 self._version, self._answers = version, {}
-            known = self._answers.get(question)
-            if known is None:
-                mine: Future[str] = Future()
-                self._answers[question] = mine
-        if known is not None:
-            return known.result()
+            cached = self._answers.get(question)
+            if cached is None:
+                pending: Future[str] = Future()
+                self._answers[question] = pending
+        if cached is not None:
+            return cached.result()
         try:
             text = as_json(work())
         except BaseException as error:
             with self._lock:
-                if self._answers.get(question) is mine:
+                if self._answers.get(question) is pending:
                     del self._answers[question]
-            mine.set_exception(error)
+            pending.set_exception(error)
             raise
-        mine.set_result(text)
+        pending.set_result(text)
         return text
 
 
 def _version(folder: Path) -> _Version:
     """Parts are written under another name and then renamed, so their names identify them; files of
     sweeps are replaced."""
-    found: list[Hashable] = []
+    files: list[Hashable] = []
     for name in ("store.json", "sweeps.json", "sweeps", "parts"):
         try:
             with os.scandir(folder / name) as entries:
                 for entry in entries:
                     about = entry.stat() if name == "sweeps" else None
                     facts = (about.st_mtime_ns, about.st_size) if about else ()
-                    found.append((name, entry.name, *facts))
+                    files.append((name, entry.name, *facts))
         except NotADirectoryError:
-            found.append((name, (folder / name).stat().st_mtime_ns))
+            files.append((name, (folder / name).stat().st_mtime_ns))
         except OSError as error:
-            found.append((name, error.errno))
-    return tuple(sorted(found, key=repr))
+            files.append((name, error.errno))
+    return tuple(sorted(files, key=repr))
