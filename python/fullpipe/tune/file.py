@@ -162,9 +162,9 @@ def read_search(document: Mapping[str, Any], source: str, folder: Path = Path())
     )
 
 
-def _read(model: Any, given: Any, source: str, where: str) -> Any:
+def _read(model: Any, data: Any, source: str, where: str) -> Any:
     try:
-        return model.model_validate(given)
+        return model.model_validate(data)
     except ValidationError as error:
         raise UserError(f"{source}: {explain(error, model, below=where)}") from None
 
@@ -190,12 +190,12 @@ def _seen_from(cc: str, folder: Path) -> str:
     return str(folder.resolve() / cc)
 
 
-def _parameters(given: Any, base: CcSet, source: str) -> tuple[Parameter, ...]:
-    if not isinstance(given, Mapping) or not 1 <= len(given) <= MAX_PARAMETERS:
+def _parameters(table: Any, base: CcSet, source: str) -> tuple[Parameter, ...]:
+    if not isinstance(table, Mapping) or not 1 <= len(table) <= MAX_PARAMETERS:
         raise UserError(f"{source}: parameters: 1 to {MAX_PARAMETERS} constants are needed")
     constants = {param.name: param for param in base.params}
     parameters = []
-    for name, value in given.items():
+    for name, value in table.items():
         where = f"parameters.{name}"
         if name not in constants:
             names = ", ".join(constants)
@@ -218,24 +218,24 @@ def _parameters(given: Any, base: CcSet, source: str) -> tuple[Parameter, ...]:
     return tuple(parameters)
 
 
-def _rows(given: Any, source: str) -> tuple[Row, ...]:
-    if not isinstance(given, list) or not given:
+def _rows(tables: Any, source: str) -> tuple[Row, ...]:
+    if not isinstance(tables, list) or not tables:
         raise UserError(f"{source}: row: is missing; a search needs at least one [[row]]")
     shipped = {item.id: item for item in items()}
     rows: list[Row] = []
-    for index, row_given in enumerate(given):
+    for index, table in enumerate(tables):
         where = f"row.{index}"
-        row: Row = _read(Row, row_given, source, where)
+        row: Row = _read(Row, table, source, where)
         if row.item:
             if row.item not in shipped:
                 raise UserError(f"{source}: {where}.item: {row.item!r} is no item of the scorecard")
-            if own := sorted(row.model_fields_set - _BESIDE_ITEM):
+            if keys := sorted(row.model_fields_set - _BESIDE_ITEM):
                 raise UserError(
-                    f"{source}: {where}.{own[0]}: {row.item} has its own; leave out one of the two"
+                    f"{source}: {where}.{keys[0]}: {row.item} has its own; leave out one of the two"
                 )
             item = shipped[row.item].model_dump(exclude={"id"})
             row = Row.model_validate({**item, "id": row.id, "item": row.item, "share": row.share})
-        if not _ROW_ID.fullmatch(row.id) or row.id in {other.id for other in rows}:
+        if not _ROW_ID.fullmatch(row.id) or row.id in {earlier.id for earlier in rows}:
             raise UserError(
                 f"{source}: {where}.id: {row.id!r} must be lower-case letters, digits and _, and "
                 "not be there twice"
@@ -266,10 +266,10 @@ def _objective(text: str, rows: tuple[Row, ...], source: str) -> Objective:
 
 
 def _ablations(
-    given: Any, constants: Mapping[str, Param], source: str
+    tables: Any, constants: Mapping[str, Param], source: str
 ) -> dict[str, dict[str, str]]:
     ablations: dict[str, dict[str, str]] = {}
-    for name, changes in given.items() if isinstance(given, Mapping) else ():
+    for name, changes in tables.items() if isinstance(tables, Mapping) else ():
         where = f"{source}: ablations.{name}"
         if not isinstance(changes, Mapping) or not changes:
             raise UserError(f"{where}: must be a table of constants, such as {{ gain = 1.0 }}")

@@ -13,7 +13,7 @@ from fullpipe.expr.evaluator import Scalars
 from fullpipe.expr.language import ExpressionError, parse, source
 
 _FUNCTIONS: dict[str, Callable[[Sequence[float]], float]] = {
-    "abs": lambda given: abs(given[0]),
+    "abs": lambda values: abs(values[0]),
     "max": max,
     "min": min,
 }

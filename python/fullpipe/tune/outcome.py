@@ -38,21 +38,27 @@ def document_of(wanted: Search, outcome: Found) -> dict[str, Any]:
         "seed": wanted.options.seed,
         "parameters": {
             parameter.name: {
-                "from": parameter.low, "to": parameter.high,
+                "from": parameter.low,
+                "to": parameter.high,
                 "scale": "log" if parameter.logarithmic else "linear",
-                "default": wanted.defaults[parameter.name], "unit": parameter.param.unit,
+                "default": wanted.defaults[parameter.name],
+                "unit": parameter.param.unit,
             }
             for parameter in wanted.parameters
         },
         "default": None if outcome.default is None else _result(outcome.default),
         "best": None if best is None else {"setting": best.setting, **_result(best.result)},
         "variants": [
-            {"change": variant.name, "kind": variant.kind, "setting": variant.setting,
-             **_result(variant.result)}
+            {
+                "change": variant.name,
+                "kind": variant.kind,
+                "setting": variant.setting,
+                **_result(variant.result),
+            }
             for variant in outcome.variants
         ],
         "trials": [{"setting": trial.setting, **_result(trial.result)} for trial in outcome.trials],
-    }  # fmt: skip
+    }
 
 
 def write_search(document: Mapping[str, Any], folder: Path) -> Path:
@@ -115,12 +121,13 @@ def write_held_out(
 
 def _result(result: Result) -> dict[str, Any]:
     return {
-        "cc": choose(result.name, {}).name, "objective": _plain(result.objective),
+        "cc": choose(result.name, {}).name,
+        "objective": _plain(result.objective),
         "values": {name: _plain(value) for name, value in result.values.items()},
         "intervals": {
             name: [_plain(low), _plain(high)] for name, (low, high) in result.intervals.items()
         },
-    }  # fmt: skip
+    }
 
 
 def _plain(value: float) -> float | None:

@@ -91,13 +91,21 @@ def search(
     count = len(wanted.parameters)
     population = max(_POPULATION * count, _LEAST_POPULATION)
     differential_evolution(
-        costs, [(0.0, 1.0)] * count, popsize=math.ceil(population / count),
+        costs,
+        [(0.0, 1.0)] * count,
+        popsize=math.ceil(population / count),
         init="latinhypercube",
         x0=[parameter.share(wanted.defaults[parameter.name]) for parameter in wanted.parameters],
-        mutation=(0.4, 0.9), recombination=0.8, tol=0, polish=False, rng=wanted.options.seed,
-        vectorized=True, updating="deferred", maxiter=trials,
+        mutation=(0.4, 0.9),
+        recombination=0.8,
+        tol=0,
+        polish=False,
+        rng=wanted.options.seed,
+        vectorized=True,
+        updating="deferred",
+        maxiter=trials,
         callback=lambda *_: len(outcome.trials) >= trials,
-    )  # fmt: skip
+    )
     if outcome.best is not None:
         outcome.best = _simplified(wanted, bench, outcome.best)
         outcome.variants = _variants(wanted, bench, outcome.best.setting)
@@ -149,9 +157,9 @@ def _variants(wanted: Search, bench: Bench, best: Setting) -> list[Variant]:
                 changes.append((parameter.name, kind, {parameter.name: parameter.at(share)}))
     changes += [(name, "ablation", change) for name, change in wanted.ablations.items()]
     settings = [{**best, **change} for _, _, change in changes]
-    kept = [index for index, setting in enumerate(settings) if setting != dict(best)]
-    results = bench.measure([settings[index] for index in kept])
+    changed = [index for index, setting in enumerate(settings) if setting != dict(best)]
+    results = bench.measure([settings[index] for index in changed])
     return [
         Variant(changes[index][0], changes[index][1], settings[index], result)
-        for index, result in zip(kept, results, strict=True)
+        for index, result in zip(changed, results, strict=True)
     ]

@@ -49,7 +49,7 @@ class Bench:
     held_out: bool = False
     jobs: int | None = None
     on_progress: Callable[[Progress], None] = lambda _progress: None
-    known: dict[str, Result] = field(default_factory=dict)
+    results: dict[str, Result] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
     def name(self, setting: Setting) -> str:
@@ -67,10 +67,10 @@ class Bench:
     def measure_names(self, names: Sequence[str]) -> list[Result]:
         """The results of congestion controls by name. Raises UserError for an unknown one, and
         KeyboardInterrupt where a run was interrupted."""
-        fresh = [name for name in dict.fromkeys(names) if name not in self.known]
+        fresh = [name for name in dict.fromkeys(names) if name not in self.results]
         if fresh:
             self._run(fresh)
-        return [self.known[name] for name in names]
+        return [self.results[name] for name in names]
 
     def _run(self, names: Sequence[str]) -> None:
         rows = self.search.rows
@@ -81,8 +81,10 @@ class Bench:
             choose(name, {})
         ran = run_together(
             [self._sweep(row, name) for row, name in wanted],
-            self.store, self.jobs, self.on_progress,
-        )  # fmt: skip
+            self.store,
+            self.jobs,
+            self.on_progress,
+        )
         if ran.interrupted:
             raise KeyboardInterrupt
         self.failures |= ran.failures
@@ -93,7 +95,7 @@ class Bench:
         keys = {key for row_cells in ran.cells for cell in row_cells for key in cell.keys}
         measured = rows_of(self.store, keys)
         for name in names:
-            self.known[name] = self._result(name, cells, measured)
+            self.results[name] = self._result(name, cells, measured)
 
     def _sweep(self, row: Row, name: str) -> Sweep:
         """A row's runs of one congestion control. Held-out ones draw other paths if the row draws
@@ -105,8 +107,8 @@ class Bench:
         if isinstance(sweep.get("sample"), Mapping):
             sweep["sample"] = {**sweep["sample"], "seed": seed}
         first = (seed + 1) * 1000
-        other = row.model_copy(update={"sweep": sweep})
-        return other.runs(name, False, "sim", overrides=[f"seed={first}"])
+        held_out = row.model_copy(update={"sweep": sweep})
+        return held_out.runs(name, False, "sim", overrides=[f"seed={first}"])
 
     def _result(self, name: str, cells: Mapping[tuple[str, str], list[Cell]], rows: Rows) -> Result:
         values: dict[str, float] = {}
@@ -138,8 +140,8 @@ def _met(condition: str, numbers: Mapping[str, Values]) -> tuple[int, int]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    kept = [value for value in values if not math.isnan(value)]
-    return float(np.mean(kept)) if kept else math.nan
+    valid = [value for value in values if not math.isnan(value)]
+    return float(np.mean(valid)) if valid else math.nan
 
 
 def _number(value: float | str | None) -> float:
