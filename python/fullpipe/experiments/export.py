@@ -40,7 +40,7 @@ def run_rows(results: Results) -> list[dict[str, Any]]:
 
 
 def verdict_rows(judged: Sequence[EntryVerdicts]) -> list[dict[str, Any]]:
-    """One row for each verdict; what there is none of is None or empty."""
+    """One row for each verdict; missing values are None or empty."""
     rows = []
     for judgement in judged:
         entry = judgement.results.entry

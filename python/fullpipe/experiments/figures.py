@@ -21,7 +21,7 @@ from fullpipe.plots.model import BOX_QUANTILES, Box, Floats, Grid, Trace, box_of
 from fullpipe.plots.model import Plot as Panel
 
 _BESIDE = {"published": "x", "observed": "circle"}
-#: Of lines over x, in points of the page.
+#: Width of lines over x, in points of the page.
 _WIDTH = 1.2 / 0.7
 _MODEL_DASHES = ("dash", "dot", "dashdot")
 #: A figure with more lines than this shows no models' lines.
@@ -74,7 +74,7 @@ def _figure(results: Results, plot: Plot) -> Figure | None:
 
 
 def _drawable(results: Results, plot: Plot, point: int) -> bool:
-    """Whether there is something of a point to draw."""
+    """Whether a point has something to draw."""
     runs = results.runs[point]
     name = over_time.name_of(plot) if plot.kind == "time" else plot.of
     has_data = plot.kind == "line" or any(run.distributions.get(name) for run in runs)
@@ -91,7 +91,7 @@ def _grouped(results: Results, points: Sequence[int], axes: Sequence[str]) -> di
 
 
 def _series(results: Results, plot: Plot, points: list[int]) -> dict[str, Series]:
-    """What every panel draws by, so that a colour means the same in all of them."""
+    """The series of all panels, so that a colour means the same in each."""
     groups = _grouped(results, points, plot.by)
     return {
         name: Series(name or "runs", _colour(results, plot, members, index), index, len(groups))

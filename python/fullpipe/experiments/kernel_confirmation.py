@@ -211,7 +211,7 @@ class _TotalProgress:
 
 
 def _within(wanted: Sequence[Confirmation], room_s: float) -> list[Confirmation]:
-    """Those that fit into the room, in order."""
+    """The confirmations that fit into so many CPU seconds, in order."""
     fitting = []
     for confirmation in wanted:
         if confirmation.cost_s <= room_s:
