@@ -169,26 +169,28 @@ def _step(name: str, ask: Callable[[], str]) -> Step:
     try:
         return Step(name, True, ask())
     except (
-        userfiles.NoSanitizersError, userfiles.NoAnalysisError, userfiles.NoClangError,
-    ) as error:  # fmt: skip
+        userfiles.NoSanitizersError,
+        userfiles.NoAnalysisError,
+        userfiles.NoClangError,
+    ) as error:
         return Step(name, None, str(error))
     except (UserError, RunError) as error:
         return Step(name, False, str(error))
 
 
 def _costed(path: str, release: str) -> Step:
-    found: list[Cost] = []
+    measured: list[Cost] = []
 
     def ask() -> str:
-        found.extend(costs(path, release))
-        return words_of(found)
+        measured.extend(costs(path, release))
+        return words_of(measured)
 
-    return replace(_step(f"vm {release}, cost", ask), costs=tuple(found))
+    return replace(_step(f"vm {release}, cost", ask), costs=tuple(measured))
 
 
 def _native(path: str) -> str:
-    found = cc_set(path)
-    return f"{found.algorithm}, {len(found.params)} constants"
+    described = cc_set(path)
+    return f"{described.algorithm}, {len(described.params)} constants"
 
 
 def _survives(path: str, seeds: int) -> str:

@@ -63,7 +63,8 @@ class Cost:
     def document(self) -> dict[str, Any]:
         """The cost as a JSON object."""
         return {
-            "cc": self.name, "guest_a_packet": round(self.guest_a_packet),
+            "cc": self.name,
+            "guest_a_packet": round(self.guest_a_packet),
             "own_an_ack": round(self.own_an_ack),
             "glue_an_ack": None if self.glue_an_ack is None else round(self.glue_an_ack),
             "acks": self.acks,
@@ -71,7 +72,7 @@ class Cost:
                 name: {"calls": calls, "instructions_a_call": round(each)}
                 for name, (calls, each) in self.programs.items()
             },
-        }  # fmt: skip
+        }
 
 
 def costs(cc: str, release: str) -> list[Cost]:
@@ -79,7 +80,7 @@ def costs(cc: str, release: str) -> list[Cost]:
     RunError as a run does."""
     kernels_own, *ours = COMPARED
     theirs, nothing = _kernels_own(_counted_once(kernels_own, release))
-    found = [_cost(kernels_own, theirs, None, _of_guest_once(kernels_own, release))]
+    measured = [_cost(kernels_own, theirs, None, _of_guest_once(kernels_own, release))]
     glue: dict[int, Programs] = {}
     for name in (cc, *ours):
         flags = _flags(name)
@@ -88,8 +89,8 @@ def costs(cc: str, release: str) -> list[Cost]:
         once = name in ours
         programs = (_counted_once if once else counted)(name, release)
         guest = (_of_guest_once if once else _of_guest)(name, release)
-        found.append(_cost(name, _without(programs, nothing), glue[flags], guest))
-    return sorted(found, key=lambda cost: cost.name != cc)
+        measured.append(_cost(name, _without(programs, nothing), glue[flags], guest))
+    return sorted(measured, key=lambda cost: cost.name != cc)
 
 
 def _cost(name: str, programs: Programs, glue: Programs | None, guest: float) -> Cost:
@@ -98,8 +99,10 @@ def _cost(name: str, programs: Programs, glue: Programs | None, guest: float) ->
     between = None
     if glue is not None:
         # A call without a counterpart in the glue's run counts for the algorithm.
-        known = {program: each for program, (calls, each) in glue.items() if calls}
-        between = sum(n * known.get(program, 0.0) for program, (n, _) in programs.items()) / acks
+        glue_costs = {program: each for program, (calls, each) in glue.items() if calls}
+        between = (
+            sum(n * glue_costs.get(program, 0.0) for program, (n, _) in programs.items()) / acks
+        )
     return Cost(name, guest, whole - (between or 0.0), between, acks, programs)
 
 
@@ -108,9 +111,9 @@ def counted(name: str, release: str) -> Programs:
     one-time cost of a connection."""
     facts = _run(name, release, _COUNTED_SECONDS, {"cc_cost": True}).metadata["facts"]
     return {
-        one["program"]: (one["calls"], one["ns"] / one["calls"])
-        for one in json.loads(facts["cc_cost"])
-        if one["calls"] and one["program"] not in ("fp_init", "fp_release")
+        program["program"]: (program["calls"], program["ns"] / program["calls"])
+        for program in json.loads(facts["cc_cost"])
+        if program["calls"] and program["program"] not in ("fp_init", "fp_release")
     }
 
 
@@ -118,8 +121,8 @@ def _counted_once(name: str, release: str) -> Programs:
     return _programs(_once("counted", name, release, lambda: counted(name, release)))
 
 
-def _programs(kept: Mapping[str, Sequence[Any]]) -> Programs:
-    return {program: (int(calls), float(each)) for program, (calls, each) in kept.items()}
+def _programs(stored: Mapping[str, Sequence[Any]]) -> Programs:
+    return {program: (int(calls), float(each)) for program, (calls, each) in stored.items()}
 
 
 def _of_guest_once(name: str, release: str) -> float:
@@ -131,17 +134,24 @@ def _once(kind: str, name: str, release: str, measure: Callable[[], Any]) -> Any
     it."""
     image = find_kernel(release, None).image.stat()
     facts = (
-        kind, name, _PATH, _SECONDS, _COUNTED_SECONDS, image.st_size, image.st_mtime_ns,
-        hardware.version(), _digest_of_code(),
-    )  # fmt: skip
+        kind,
+        name,
+        _PATH,
+        _SECONDS,
+        _COUNTED_SECONDS,
+        image.st_size,
+        image.st_mtime_ns,
+        hardware.version(),
+        _digest_of_code(),
+    )
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
     file = user_cache() / "costs" / f"{key}.json"
     with suppress(OSError, ValueError):
         return json.loads(file.read_text(encoding="utf-8"))
-    found = measure()
+    value = measure()
     with suppress(UserError), atomic_file(file) as partial:
-        partial.write_text(json.dumps(found), encoding="utf-8")
-    return found
+        partial.write_text(json.dumps(value), encoding="utf-8")
+    return value
 
 
 def _digest_of_code() -> str:
@@ -157,8 +167,8 @@ def _digest_of_code() -> str:
 def _kernels_own(programs: Programs) -> tuple[Programs, float]:
     """The cost of the kernel's own CUBIC, and the overhead of measuring one call."""
     nothing = programs[_NOTHING][1]
-    rest = {name: one for name, one in programs.items() if name != _NOTHING}
-    return _without(rest, nothing), nothing
+    remaining = {name: cost for name, cost in programs.items() if name != _NOTHING}
+    return _without(remaining, nothing), nothing
 
 
 def _without(programs: Programs, nothing: float) -> Programs:
@@ -198,7 +208,9 @@ def _flags(name: str) -> int:
     if is_file_name(file):
         return int(describe(read(file))["flags"])
     algorithm = cc_set(name).algorithm
-    return next(int(one["flags"]) for one in _native.cc.algorithms() if one["name"] == algorithm)
+    return next(
+        int(entry["flags"]) for entry in _native.cc.algorithms() if entry["name"] == algorithm
+    )
 
 
 def _of_guest(name: str, release: str) -> float:
@@ -213,7 +225,7 @@ def _run(name: str, release: str, seconds: int, options: Mapping[str, Any]) -> R
     return engine("vm").run(plan, lambda _done: True, {"kernel": release, **options})
 
 
-def words_of(found: Sequence[Cost]) -> str:
+def words_of(measured: Sequence[Cost]) -> str:
     """The costs as a sentence."""
-    each = ", ".join(f"{cost.name} {cost.own_an_ack:,.0f}" for cost in found)
+    each = ", ".join(f"{cost.name} {cost.own_an_ack:,.0f}" for cost in measured)
     return f"instructions an ACK of the algorithm alone: {each}"

@@ -34,10 +34,14 @@ PATHS: dict[str, dict[str, Any]] = {
 #: is marked, as data centres' switches do it.
 PATHS_OF_ECN: dict[str, dict[str, Any]] = {
     "step marks": {
-        "rate": "5mbit", "rtt": "20ms", "buffer": "4bdp", "ecn": True,
-        "qdisc": "codel", "qdisc_options": {"ce_threshold": "5ms"},
+        "rate": "5mbit",
+        "rtt": "20ms",
+        "buffer": "4bdp",
+        "ecn": True,
+        "qdisc": "codel",
+        "qdisc_options": {"ce_threshold": "5ms"},
     },
-}  # fmt: skip
+}
 _RANDOM = "random loss"
 #: Files that draw random numbers differ by chance on every path.
 _DRAWS = re.compile(r"\b(?:get_random|prandom)_\w+")
@@ -93,8 +97,8 @@ class Verdict:
 def build(path: str, release: str) -> RealModule:
     """Builds the module that a kernel's own build makes of the file. Raises UserError if no module
     can be built for that kernel here, RunError with the compiler's words."""
-    found = _read(path)
-    file, name = module.build_alone(found, headers.tree(find_kernel(release, None)))
+    parsed = _read(path)
+    file, name = module.build_alone(parsed, headers.tree(find_kernel(release, None)))
     return RealModule(release, file, name)
 
 
@@ -114,13 +118,13 @@ def judged(path: str, name: str, real: RealModule) -> Verdict:
     seeds = range(1, (_SEEDS if is_random else 1) + 1)
     ours = [_run("sim", path, name, seed) for seed in seeds]
     # The kernel's losses are those of the glue's run; what a module draws is its own.
-    found = [
-        f"module of fullpipe: {what}"
-        for what in _outside([glue], judge, _RANDOM_SHARE if draws else 0.0)
+    problems = [
+        f"module of fullpipe: {difference}"
+        for difference in _outside([glue], judge, _RANDOM_SHARE if draws else 0.0)
     ]
     share = _RANDOM_SHARE if is_random else 0.0
-    found += [f"simulator: {what}" for what in _outside(ours, judge, share)]
-    return Verdict(judge, glue, ours, found)
+    problems += [f"simulator: {difference}" for difference in _outside(ours, judge, share)]
+    return Verdict(judge, glue, ours, problems)
 
 
 def _judge(path: str, real: RealModule, name: str) -> Figures:
@@ -129,10 +133,12 @@ def _judge(path: str, real: RealModule, name: str) -> Figures:
     try:
         return _figures(engine("vm").run(plan, lambda _done: True, options))
     except (UserError, RunError) as error:
-        raise UserError(f"the kernel with the real module: {error}{_said(path, name)}") from None
+        raise UserError(
+            f"the kernel with the real module: {error}{_simulator_says(path, name)}"
+        ) from None
 
 
-def _said(path: str, name: str) -> str:
+def _simulator_says(path: str, name: str) -> str:
     """What the simulator says where a kernel dies or hangs: it knows the line."""
     try:
         _run("sim", path, name, 1)
@@ -143,18 +149,22 @@ def _said(path: str, name: str) -> str:
 
 def _outside(ours: list[Figures], real: Figures, more: float) -> Iterator[str]:
     """The figures of the real module that are not among ours."""
-    for label, field in (("cwnd", "cwnd"), ("ssthresh", "ssthresh"), ("packets sent", "sent"),
-                         ("packets sent again", "again")):  # fmt: skip
-        values = [getattr(one, field) for one in ours]
+    for label, field in (
+        ("cwnd", "cwnd"),
+        ("ssthresh", "ssthresh"),
+        ("packets sent", "sent"),
+        ("packets sent again", "again"),
+    ):
+        listed = [getattr(figures, field) for figures in ours]
         there = getattr(real, field)
-        known = [value for value in values if value is not None]
-        if there is None or not known:
-            if (there is None) != (not known):
-                yield f"{label} {_range(known)} against {_range([] if there is None else [there])}"
+        values = [value for value in listed if value is not None]
+        if there is None or not values:
+            if (there is None) != (not values):
+                yield f"{label} {_range(values)} against {_range([] if there is None else [there])}"
             continue
         spare = max((_SHARE + more) * there, _PACKETS)
-        if not min(known) - spare <= there <= max(known) + spare:
-            yield f"{label} {_range(known)} against {_range([there])}"
+        if not min(values) - spare <= there <= max(values) + spare:
+            yield f"{label} {_range(values)} against {_range([there])}"
 
 
 def _range(values: list[float]) -> str:
@@ -187,7 +197,9 @@ def _figures(result: RunResult) -> Figures:
     if result.failure:
         raise UserError(result.failure)
     samples, flows = result.tables["flow_samples"], result.tables["flows"]
-    thresholds = [one for one in samples["ssthresh_packets"].to_pylist() if one is not None]
+    thresholds = [
+        threshold for threshold in samples["ssthresh_packets"].to_pylist() if threshold is not None
+    ]
     windows = samples["cwnd_packets"].to_pylist()
     return Figures(
         sum(windows) / max(len(windows), 1),

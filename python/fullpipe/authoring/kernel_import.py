@@ -14,10 +14,16 @@ from fullpipe.congestion.userfiles.kernel_wrapper import name_of, wrapper
 
 #: What get_info() may tell, and what it never does.
 _OF_GET_INFO = frozenset({"bw", "max_bw", "min_rtt", "pacing_gain", "cwnd_gain"})
-_INFO = frozenset({
-    "phase", "bw_shortterm", "inflight_longterm", "inflight_shortterm", "extra_acked",
-    "round_count",
-})  # fmt: skip
+_INFO = frozenset(
+    {
+        "phase",
+        "bw_shortterm",
+        "inflight_longterm",
+        "inflight_shortterm",
+        "extra_acked",
+        "round_count",
+    }
+)
 
 
 def import_kernel_file(
@@ -28,15 +34,15 @@ def import_kernel_file(
     congestion control of a kernel or needs what the contract cannot give, or if something is there
     already; `force` replaces NAME.h."""
     file, _, operations = path.name.partition(":")
-    found = read_kernel_file(path.with_name(file), operations or None)
-    chosen = name.removesuffix(".h") if name is not None else name_of(found)
+    kernel_file = read_kernel_file(path.with_name(file), operations or None)
+    chosen = name.removesuffix(".h") if name is not None else name_of(kernel_file)
     check_name(chosen)
     out = folder / f"{chosen}.h"
-    if (out.exists() and not force) or out.name in found.files:
+    if (out.exists() and not force) or out.name in kernel_file.files:
         raise UserError(f"{out}: exists already; choose another name with --as, or --force")
     before = out.read_bytes() if out.exists() else None
-    written = {out: wrapper(found, chosen)}
-    for file, text in found.files.items():
+    written = {out: wrapper(kernel_file, chosen)}
+    for file, text in kernel_file.files.items():
         copy = folder / file
         if not copy.exists():
             written[copy] = text
@@ -54,7 +60,7 @@ def import_kernel_file(
         if before is not None:
             out.write_bytes(before)
         raise
-    return out, found.name
+    return out, kernel_file.name
 
 
 def never_set(algorithm: str) -> frozenset[str]:

@@ -46,19 +46,19 @@ def fetch(version: str, say: debian.Say) -> Path:
         return folder
     package = f"linux-source-{version}"
     with tempfile.TemporaryDirectory() as text:
-        place = Path(text)
-        debian.unpack(files, place / "unpacked", say)
-        packed = next((place / "unpacked").rglob("linux-source-*.tar.*"), None)
+        work = Path(text)
+        debian.unpack(files, work / "unpacked", say)
+        packed = next((work / "unpacked").rglob("linux-source-*.tar.*"), None)
         if packed is None:
             raise RunError(f"{package}: has no archive of the source")
         folder.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(dir=folder.parent))
         with tarfile.open(packed, "r|*") as source:
             for member in source:
-                kept = _KEPT.fullmatch(member.name)
-                content = source.extractfile(member) if kept and member.isfile() else None
-                if kept and content is not None:
-                    (made / kept[1]).write_bytes(content.read())
+                wanted = _KEPT.fullmatch(member.name)
+                content = source.extractfile(member) if wanted and member.isfile() else None
+                if wanted and content is not None:
+                    (made / wanted[1]).write_bytes(content.read())
         try:
             made.rename(folder)
         except OSError:  # another process was faster

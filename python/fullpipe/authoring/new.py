@@ -15,9 +15,20 @@ from fullpipe.congestion.userfiles.source import CONTRACT_VERSION, MAX_NAME
 
 #: What a new file can copy: the algorithms of cc/ and the examples.
 Like = Literal[
-    "reno", "cubic", "dctcp", "prague", "bbr1", "bbr3", "tarn",
-    "aimd", "westwood", "vegas", "copa", "ledbat", "vivace",
-]  # fmt: skip
+    "reno",
+    "cubic",
+    "dctcp",
+    "prague",
+    "bbr1",
+    "bbr3",
+    "tarn",
+    "aimd",
+    "westwood",
+    "vegas",
+    "copa",
+    "ledbat",
+    "vivace",
+]
 LIKE = get_args(Like)
 
 #: Keywords of C11 and C23, of GCC and clang, names that compilers define before a file begins
@@ -76,9 +87,19 @@ def check_name(name: str) -> None:
 def _compile_flags() -> str:
     """As the simulator compiles, with the warnings of `fullpipe cc check`."""
     include = shipped("cc")
-    options = ["-xc", "-std=c11", "-ffreestanding", f"-I{include}", "-Wall", "-Wextra",
-               "-Wconversion", "-Wshadow", "-Wconditional-uninitialized", "-Wno-unused-parameter",
-               "-Wno-unused-function"]  # fmt: skip
+    options = [
+        "-xc",
+        "-std=c11",
+        "-ffreestanding",
+        f"-I{include}",
+        "-Wall",
+        "-Wextra",
+        "-Wconversion",
+        "-Wshadow",
+        "-Wconditional-uninitialized",
+        "-Wno-unused-parameter",
+        "-Wno-unused-function",
+    ]
     return "".join(f"{option}\n" for option in options)
 
 
@@ -97,8 +118,9 @@ def _renamed(like: str) -> str:
     text = re.sub(rf"\b{like}(?=[_\b])|(?<!-)\b{like}\b(?!\.)", "@", text)
     if "#define @_CONTRACT" in text:
         return text
-    return text.replace("#define @_FLAGS", f"#define @_CONTRACT {CONTRACT_VERSION}\n"
-                        "#define @_FLAGS", 1)  # fmt: skip
+    return text.replace(
+        "#define @_FLAGS", f"#define @_CONTRACT {CONTRACT_VERSION}\n#define @_FLAGS", 1
+    )
 
 
 def _merged(path: Path, like: str, seen: set[str]) -> str:
