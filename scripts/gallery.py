@@ -42,7 +42,7 @@ ENTRIES = {
     "home-fq-codel": Entry(
         "The same with FQ-CoDel", "rtt",
         "The line of the scenario above with a queue that keeps flows apart and itself short.",
-        "The backup's RTT stays below 40 ms but where a page begins, and a page takes 0.23 s.",
+        "The backup's RTT stays below 40 ms except where a page begins, and a page takes 0.23 s.",
     ),
     "home-cake": Entry(
         "A router with SQM", "throughput",
