@@ -11,6 +11,9 @@ use crate::flags;
 use crate::registry::{info_variables, Algorithm, Code};
 use crate::trace::{Call, CallLog, Introduction, Logged, CALL_ACK, CALL_EVENT, CALL_INIT};
 
+/// Up to so many variables are read without an allocation.
+const FEW_VARIABLES: usize = 48;
+
 /// One connection's instance of an algorithm.
 pub struct Controller {
     algorithm: &'static Algorithm,
@@ -318,13 +321,28 @@ impl Controller {
     /// The algorithm's own variables, in the order and the units of [`Algorithm::variables`]; `None`:
     /// it has no value now.
     pub fn variables(&self) -> Vec<Option<f64>> {
+        let mut values = Vec::with_capacity(self.algorithm.variables.len());
+        self.read_variables(|value| values.push(value));
+        values
+    }
+
+    /// The same, one after the other, without a list.
+    pub fn read_variables(&self, mut see: impl FnMut(Option<f64>)) {
         let variables = &self.algorithm.variables;
-        let mut raw = vec![0; variables.len()];
+        let (mut few, mut many) = ([0; FEW_VARIABLES], Vec::new());
+        let raw = match few.get_mut(..variables.len()) {
+            Some(raw) => raw,
+            None => {
+                many.resize(variables.len(), 0);
+                &mut many[..]
+            }
+        };
         let mut own = Vec::new();
-        match &self.instance {
+        let shown = match &self.instance {
             Instance::C { raw: code, state } => {
                 // SAFETY: as in init; `raw` has variable_count places.
                 unsafe { (code.read)(state.as_ptr().cast(), self.params(), raw.as_mut_ptr()) }
+                variables.len()
             }
             Instance::Dynamic(code) => {
                 let mut info = Info {
@@ -335,16 +353,16 @@ impl Controller {
                 code.info(&mut info);
                 // SAFETY: the registry puts the variables of cc_info before a trait object's own.
                 unsafe { abi::cc_info_read(&info, raw.as_mut_ptr()) }
-                own.resize(variables.len() - info_variables().len(), None);
+                let shown = info_variables().len();
+                own.resize(variables.len() - shown, None);
                 code.read(&mut own);
-                raw.truncate(info_variables().len());
+                shown
             }
+        };
+        for (&raw, variable) in raw.iter().zip(&variables[..shown]) {
+            see(variable.shown(raw));
         }
-        let shown = raw
-            .iter()
-            .zip(variables)
-            .map(|(&raw, known)| known.shown(raw));
-        shown.chain(own).collect()
+        own.into_iter().for_each(see);
     }
 
     /// When [`EventKind::Timer`] is due, on the clock of `now_us`; 0: the timer is off.

@@ -11,45 +11,51 @@ use crate::rows::{CcRow, Column, Table, Text};
 pub struct CcSamples {
     rows: Vec<CcRow>,
     own: Vec<(&'static str, Vec<Option<f64>>)>,
+    /// Of each algorithm so far: rows are many, and columns are found by their names.
+    layouts: Vec<Layout>,
+}
+
+/// Where the variables of an algorithm go.
+#[derive(Clone, Debug, PartialEq)]
+struct Layout {
+    algorithm: &'static str,
+    targets: Vec<Target>,
+}
+
+/// Where a variable goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Target {
+    Row(Field),
+    /// The column of its own with this position.
+    Own(usize),
 }
 
 impl CcSamples {
     /// Makes the columns of an algorithm, which its first row does otherwise.
-    pub fn declare(&mut self, algorithm: &Algorithm) {
-        for variable in &algorithm.variables {
-            if setter(variable.column).is_none() {
-                self.own(variable.column);
-            }
-        }
+    pub fn declare(&mut self, algorithm: &'static Algorithm) {
+        self.layout(algorithm);
     }
 
     /// Adds the row of a flow at a moment.
     pub fn push(&mut self, t_us: u64, flow_id: u64, controller: &Controller) {
-        let mut row = CcRow {
+        let layout = self.layout(controller.algorithm());
+        self.push_row(CcRow {
             t_us,
             flow_id,
             ..CcRow::default()
-        };
-        self.push_row(CcRow::default());
-        for (variable, value) in controller
-            .algorithm()
-            .variables
-            .iter()
-            .zip(controller.variables())
-        {
-            match setter(variable.column) {
-                Some(set) => set(&mut row, value),
-                None => {
-                    let column = self.own(variable.column);
-                    if let Some(last) = column.last_mut() {
-                        *last = value;
-                    }
+        });
+        let mut targets = self.layouts[layout].targets.iter();
+        let (row, own) = (self.rows.last_mut(), &mut self.own);
+        let Some(row) = row else { return };
+        controller.read_variables(|value| match targets.next() {
+            Some(Target::Row(field)) => field.set(row, value),
+            Some(&Target::Own(column)) => {
+                if let Some(last) = own[column].1.last_mut() {
+                    *last = value;
                 }
             }
-        }
-        if let Some(last) = self.rows.last_mut() {
-            *last = row;
-        }
+            None => {}
+        });
     }
 
     /// Adds a row without other variables.
@@ -87,37 +93,89 @@ impl CcSamples {
         table
     }
 
-    /// A column of its own, with a place for each row.
-    fn own(&mut self, name: &'static str) -> &mut Vec<Option<f64>> {
-        let rows = self.rows.len();
-        let found = self.own.iter().position(|(known, _)| *known == name);
-        let place = found.unwrap_or_else(|| {
-            self.own.push((name, vec![None; rows]));
-            self.own.len() - 1
+    /// The position of an algorithm's layout. Makes its columns if there are none yet.
+    fn layout(&mut self, algorithm: &'static Algorithm) -> usize {
+        let name = algorithm.name;
+        let known = self.layouts.iter();
+        if let Some(position) = known
+            .map(|layout| layout.algorithm)
+            .position(|of| of == name)
+        {
+            return position;
+        }
+        let variables = algorithm.variables.iter();
+        let targets = variables.map(|variable| match Field::of(variable.column) {
+            Some(field) => Target::Row(field),
+            None => Target::Own(self.own(variable.column)),
         });
-        &mut self.own[place].1
+        let layout = Layout {
+            targets: targets.collect(),
+            algorithm: name,
+        };
+        self.layouts.push(layout);
+        self.layouts.len() - 1
+    }
+
+    /// The position of a column of its own, with a value for each row.
+    fn own(&mut self, name: &'static str) -> usize {
+        let position = self.own.iter().position(|(column, _)| *column == name);
+        position.unwrap_or_else(|| {
+            self.own.push((name, vec![None; self.rows.len()]));
+            self.own.len() - 1
+        })
     }
 }
 
-type Setter = fn(&mut CcRow, Option<f64>);
+/// A column of rows that an algorithm's variable fills.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Field {
+    Phase,
+    Bw,
+    MaxBw,
+    BwShortterm,
+    MinRtt,
+    PacingGain,
+    CwndGain,
+    InflightLongterm,
+    InflightShortterm,
+    ExtraAcked,
+    RoundCount,
+}
 
-/// How a row's column of that name is set, if rows have it.
-fn setter(column: &str) -> Option<Setter> {
-    let setter: Setter = match column {
-        "phase" => |row, value| row.phase = phase_name(value),
-        "bw_bps" => |row, value| row.bw_bps = whole(value),
-        "max_bw_bps" => |row, value| row.max_bw_bps = whole(value),
-        "bw_shortterm_bps" => |row, value| row.bw_shortterm_bps = whole(value),
-        "min_rtt_us" => |row, value| row.min_rtt_us = whole(value),
-        "pacing_gain" => |row, value| row.pacing_gain = value.unwrap_or(0.0),
-        "cwnd_gain" => |row, value| row.cwnd_gain = value.unwrap_or(0.0),
-        "inflight_longterm_packets" => |row, value| row.inflight_longterm_packets = whole(value),
-        "inflight_shortterm_packets" => |row, value| row.inflight_shortterm_packets = whole(value),
-        "extra_acked_packets" => |row, value| row.extra_acked_packets = whole(value).unwrap_or(0),
-        "round_count" => |row, value| row.round_count = whole(value).unwrap_or(0),
-        _ => return None,
-    };
-    Some(setter)
+impl Field {
+    /// The one of that name, if rows have it.
+    fn of(column: &str) -> Option<Self> {
+        Some(match column {
+            "phase" => Self::Phase,
+            "bw_bps" => Self::Bw,
+            "max_bw_bps" => Self::MaxBw,
+            "bw_shortterm_bps" => Self::BwShortterm,
+            "min_rtt_us" => Self::MinRtt,
+            "pacing_gain" => Self::PacingGain,
+            "cwnd_gain" => Self::CwndGain,
+            "inflight_longterm_packets" => Self::InflightLongterm,
+            "inflight_shortterm_packets" => Self::InflightShortterm,
+            "extra_acked_packets" => Self::ExtraAcked,
+            "round_count" => Self::RoundCount,
+            _ => return None,
+        })
+    }
+
+    fn set(self, row: &mut CcRow, value: Option<f64>) {
+        match self {
+            Self::Phase => row.phase = phase_name(value),
+            Self::Bw => row.bw_bps = whole(value),
+            Self::MaxBw => row.max_bw_bps = whole(value),
+            Self::BwShortterm => row.bw_shortterm_bps = whole(value),
+            Self::MinRtt => row.min_rtt_us = whole(value),
+            Self::PacingGain => row.pacing_gain = value.unwrap_or(0.0),
+            Self::CwndGain => row.cwnd_gain = value.unwrap_or(0.0),
+            Self::InflightLongterm => row.inflight_longterm_packets = whole(value),
+            Self::InflightShortterm => row.inflight_shortterm_packets = whole(value),
+            Self::ExtraAcked => row.extra_acked_packets = whole(value).unwrap_or(0),
+            Self::RoundCount => row.round_count = whole(value).unwrap_or(0),
+        }
+    }
 }
 
 fn whole(value: Option<f64>) -> Option<u64> {

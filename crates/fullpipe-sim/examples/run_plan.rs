@@ -19,7 +19,7 @@ impl std::fmt::Write for Digest {
 }
 
 /// Of all that a run left, its count of events apart: a build may need fewer.
-fn digest(outcome: &Outcome) -> u64 {
+fn digest(outcome: Outcome) -> u64 {
     let mut digest = Digest(DefaultHasher::new());
     let counts = (
         outcome.packets_delivered,
@@ -27,7 +27,10 @@ fn digest(outcome: &Outcome) -> u64 {
         outcome.packets_in_flight,
         outcome.control,
     );
-    let written = write!(digest, "{counts:?}{:?}", outcome.tables);
+    let mut written = write!(digest, "{counts:?}");
+    for table in outcome.tables.into_columns() {
+        written = written.and(write!(digest, "{table:?}"));
+    }
     written.expect("hashing cannot fail");
     digest.0.finish()
 }
@@ -36,12 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for path in env::args().skip(1) {
         let plan = read_plan(&fs::read_to_string(&path)?)?;
         let outcome = run(&plan, Inputs::default(), &mut |_| true)?;
-        println!(
-            "{path} {} packets {} events {:016x}",
-            outcome.packets_delivered,
-            outcome.events,
-            digest(&outcome)
-        );
+        let (packets, events) = (outcome.packets_delivered, outcome.events);
+        let digest = digest(outcome);
+        println!("{path} {packets} packets {events} events {digest:016x}");
     }
     Ok(())
 }
