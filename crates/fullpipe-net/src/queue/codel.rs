@@ -67,11 +67,14 @@ impl Law {
     }
 }
 
-/// A queue that CoDel controls.
+/// A queue that CoDel controls. Packets stay in it until they leave, so that none is copied.
 pub(crate) trait Source<P> {
     /// The head with the time of its arrival.
-    fn pop(&mut self) -> Option<(u32, P)>;
-    /// Bytes in the qdisc; for fq_codel, in all of its queues.
+    fn head(&self) -> Option<(u32, &P)>;
+    fn head_mut(&mut self) -> Option<&mut P>;
+    /// Drops the head.
+    fn drop_head(&mut self, outcome: &mut Outcome<P>);
+    /// Bytes in the qdisc, those of the head included; for fq_codel, in all of its queues.
     fn backlog_bytes(&self) -> u64;
 }
 
@@ -90,91 +93,89 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Takes the next packet out of a queue, dropping or marking on the way (codel_dequeue()).
-    pub(crate) fn dequeue<P: Packet>(
+    /// Chooses the packet that leaves a queue next, dropping or marking on the way (codel_dequeue()): it is
+    /// the queue's head then. False: none leaves.
+    #[inline]
+    pub(crate) fn choose<P: Packet>(
         &mut self,
         source: &mut impl Source<P>,
         law: &Law,
         now_ns: u64,
         outcome: &mut Outcome<P>,
-    ) -> Option<P> {
+    ) -> bool {
+        let now = time(now_ns);
+        let Some(above) = self.is_head_above(source, law, now) else {
+            if law.forgets_when_empty {
+                self.first_above = 0;
+            }
+            self.dropping = false;
+            return false;
+        };
         let marked = outcome.marks;
-        let mut packet = self.take(source, law, time(now_ns), outcome)?;
-        let is_late = before(law.ce_threshold, self.waited);
-        if is_late && outcome.marks == marked && packet.ecn_capable() {
-            outcome.mark(&mut packet);
+        if !above {
+            self.dropping = false;
+        } else if !self.signal(source, law, now, outcome) {
+            return false;
         }
-        Some(packet)
+        let is_late = before(law.ce_threshold, self.waited);
+        if is_late && outcome.marks == marked {
+            mark_head(source, outcome);
+        }
+        true
     }
 
-    fn take<P: Packet>(
+    /// Drops or marks packets at the head of a queue that has been above the target for an interval. False:
+    /// none is left.
+    #[inline(never)]
+    fn signal<P: Packet>(
         &mut self,
         source: &mut impl Source<P>,
         law: &Law,
         now: u32,
         outcome: &mut Outcome<P>,
-    ) -> Option<P> {
-        let Some((arrived, mut packet)) = source.pop() else {
-            if law.forgets_when_empty {
-                self.first_above = 0;
-            }
-            self.dropping = false;
-            return None;
-        };
-        let above = self.above_target(arrived, source.backlog_bytes(), law, now);
-        if !above {
-            self.dropping = false;
-            return Some(packet);
+    ) -> bool {
+        if !self.dropping {
+            let is_any = if law.ecn && mark_head(source, outcome) {
+                true
+            } else {
+                self.drop_head(source, law, now, outcome).is_some()
+            };
+            self.start_dropping(law, now);
+            return is_any;
         }
-        if self.dropping {
-            while self.dropping && !before(now, self.drop_next) {
-                self.count = self.count.wrapping_add(1);
-                self.newton_step();
-                if law.ecn && packet.ecn_capable() {
-                    outcome.mark(&mut packet);
-                    self.drop_next = self.control_law(self.drop_next, law);
-                    break;
-                }
-                outcome.drop(packet);
-                packet = match self.pop_again(source, law, now) {
-                    None => {
-                        self.dropping = false;
-                        return None;
-                    }
-                    Some((next, still_above)) => {
-                        self.dropping = still_above;
-                        next
-                    }
-                };
-                if self.dropping {
-                    self.drop_next = self.control_law(self.drop_next, law);
-                }
+        while self.dropping && !before(now, self.drop_next) {
+            self.count = self.count.wrapping_add(1);
+            self.newton_step();
+            if law.ecn && mark_head(source, outcome) {
+                self.drop_next = self.control_law(self.drop_next, law);
+                break;
             }
-            return Some(packet);
+            let Some(still_above) = self.drop_head(source, law, now, outcome) else {
+                self.dropping = false;
+                return false;
+            };
+            self.dropping = still_above;
+            if still_above {
+                self.drop_next = self.control_law(self.drop_next, law);
+            }
         }
-        let taken = if law.ecn && packet.ecn_capable() {
-            outcome.mark(&mut packet);
-            Some(packet)
-        } else {
-            outcome.drop(packet);
-            self.pop_again(source, law, now).map(|(next, _)| next)
-        };
-        self.start_dropping(law, now);
-        taken
+        true
     }
 
-    fn pop_again<P>(
+    /// Drops the head. Returns whether the next one is above the target; `None`: there is none.
+    fn drop_head<P: Packet>(
         &mut self,
         source: &mut impl Source<P>,
         law: &Law,
         now: u32,
-    ) -> Option<(P, bool)> {
-        let Some((arrived, packet)) = source.pop() else {
+        outcome: &mut Outcome<P>,
+    ) -> Option<bool> {
+        source.drop_head(outcome);
+        let above = self.is_head_above(source, law, now);
+        if above.is_none() {
             self.first_above = 0;
-            return None;
-        };
-        let above = self.above_target(arrived, source.backlog_bytes(), law, now);
-        Some((packet, above))
+        }
+        above
     }
 
     /// Enters the dropping state, near the last drop rate if that was recent (RFC 8289 section 5.4).
@@ -193,18 +194,27 @@ impl State {
         self.drop_next = self.control_law(now, law);
     }
 
-    /// Whether the sojourn time has been above the target for an interval (codel_should_drop()).
-    fn above_target(&mut self, arrived: u32, backlog: u64, law: &Law, now: u32) -> bool {
+    /// Whether the sojourn time of the head has been above the target for an interval
+    /// (codel_should_drop()); `None`: there is no packet.
+    fn is_head_above<P: Packet>(
+        &mut self,
+        source: &impl Source<P>,
+        law: &Law,
+        now: u32,
+    ) -> Option<bool> {
+        let (arrived, packet) = source.head()?;
         self.waited = now.wrapping_sub(arrived);
-        if before(self.waited, law.target) || backlog <= law.frame_bytes {
+        // Linux has taken the packet out of its queue by now.
+        let others_bytes = source.backlog_bytes() - u64::from(packet.wire_bytes());
+        if before(self.waited, law.target) || others_bytes <= law.frame_bytes {
             self.first_above = 0;
-            return false;
+            return Some(false);
         }
         if self.first_above == 0 {
             self.first_above = now.wrapping_add(law.interval);
-            return false;
+            return Some(false);
         }
-        before(self.first_above, now)
+        Some(before(self.first_above, now))
     }
 
     /// One Newton step towards 1/sqrt(count) (codel_Newton_step()). Products wrap as they do there: after
@@ -227,6 +237,17 @@ impl State {
 /// A time in CoDel's units.
 pub(crate) fn time(now_ns: u64) -> u32 {
     (now_ns >> SHIFT) as u32
+}
+
+/// Marks the head, if it can carry a mark.
+fn mark_head<P: Packet>(source: &mut impl Source<P>, outcome: &mut Outcome<P>) -> bool {
+    match source.head_mut() {
+        Some(packet) if packet.ecn_capable() => {
+            outcome.mark(packet);
+            true
+        }
+        _ => false,
+    }
 }
 
 fn before(a: u32, b: u32) -> bool {
@@ -272,17 +293,49 @@ impl<P: Packet> Discipline<P> for Codel<P> {
         self.queue.packets.push_back((time(now_ns), packet));
     }
 
-    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+    #[inline]
+    fn choose(&mut self, now_ns: u64, _taken: &mut Option<P>, outcome: &mut Outcome<P>) -> bool {
         self.state
-            .dequeue(&mut self.queue, &self.law, now_ns, outcome)
+            .choose(&mut self.queue, &self.law, now_ns, outcome)
+    }
+
+    #[inline]
+    fn front<'a>(&'a self, _taken: &'a Option<P>) -> Option<(&'a P, bool)> {
+        let (_, packet) = self.queue.packets.front()?;
+        Some((packet, false))
+    }
+
+    #[inline]
+    fn leave(&mut self, _taken: &mut Option<P>) -> u32 {
+        self.queue
+            .pop()
+            .map_or(0, |(_, packet)| packet.wire_bytes())
     }
 }
 
-impl<P: Packet> Source<P> for TimedFifo<P> {
+impl<P: Packet> TimedFifo<P> {
+    #[inline]
     fn pop(&mut self) -> Option<(u32, P)> {
         let head = self.packets.pop_front()?;
         self.bytes -= u64::from(head.1.wire_bytes());
         Some(head)
+    }
+}
+
+impl<P: Packet> Source<P> for TimedFifo<P> {
+    fn head(&self) -> Option<(u32, &P)> {
+        let (arrived, packet) = self.packets.front()?;
+        Some((*arrived, packet))
+    }
+
+    fn head_mut(&mut self) -> Option<&mut P> {
+        self.packets.front_mut().map(|(_, packet)| packet)
+    }
+
+    fn drop_head(&mut self, outcome: &mut Outcome<P>) {
+        if let Some((_, packet)) = self.pop() {
+            outcome.drop(packet);
+        }
     }
 
     fn backlog_bytes(&self) -> u64 {

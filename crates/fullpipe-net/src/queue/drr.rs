@@ -55,11 +55,14 @@ impl Drr {
             if *credit > 0 {
                 return Some(turn);
             }
-            *credit += self.quantum;
-            if !self.is_alone(&turn) {
-                self.leave(&turn);
-                self.rejoin(turn.flow);
+            if self.is_alone(&turn) {
+                // Rounds that nobody else takes part in.
+                *credit += (1 - *credit / self.quantum) * self.quantum;
+                return Some(turn);
             }
+            *credit += self.quantum;
+            self.leave(&turn);
+            self.rejoin(turn.flow);
         }
     }
 

@@ -78,6 +78,8 @@ pub(crate) struct FqCodel<P> {
     law: Law,
     limit_packets: usize,
     memory_limit: u64,
+    /// The queue of the packet that leaves next.
+    chosen: usize,
 }
 
 impl<P: Packet> FqCodel<P> {
@@ -98,11 +100,10 @@ impl<P: Packet> FqCodel<P> {
         let flow = &mut self.flows[fattest];
         let mut dropped = 0;
         while dropped < DROP_BATCH {
-            let Some((_, packet)) = self.held.pop(&mut flow.list, fattest) else {
+            if !self.held.drop_head(&mut flow.list, fattest, outcome) {
                 break;
-            };
+            }
             dropped += 1;
-            outcome.drop(packet);
             if most - self.held.flow_bytes[fattest] >= most / 2 {
                 break;
             }
@@ -143,6 +144,7 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
             drr: Drr::new(params.quantum_bytes.max(MIN_QUANTUM_BYTES)),
             limit_packets: environment.most_packets(),
             memory_limit: params.memory_limit_bytes,
+            chosen: 0,
         }
     }
 
@@ -166,36 +168,68 @@ impl<P: Packet> Discipline<P> for FqCodel<P> {
         }
     }
 
-    fn dequeue(&mut self, now_ns: u64, outcome: &mut Outcome<P>) -> Option<P> {
+    #[inline]
+    fn choose(&mut self, now_ns: u64, _taken: &mut Option<P>, outcome: &mut Outcome<P>) -> bool {
         loop {
-            let turn = self.drr.next(&mut self.flows, |flow| &mut flow.deficit)?;
-            let flow = &mut self.flows[turn.flow as usize];
+            let Some(turn) = self.drr.next(&mut self.flows, |flow| &mut flow.deficit) else {
+                return false;
+            };
+            self.chosen = turn.flow as usize;
+            let flow = &mut self.flows[self.chosen];
             let mut queue = OneQueue {
                 held: &mut self.held,
                 list: &mut flow.list,
                 index: turn.flow as usize,
             };
-            let taken = flow.codel.dequeue(&mut queue, &self.law, now_ns, outcome);
-            if let Some(packet) = taken {
-                flow.deficit -= i64::from(packet.wire_bytes());
-                return Some(packet);
+            if flow.codel.choose(&mut queue, &self.law, now_ns, outcome) {
+                return true;
             }
             if self.drr.retire(&turn) {
                 flow.listed = false;
             }
         }
     }
+
+    #[inline]
+    fn front<'a>(&'a self, _taken: &'a Option<P>) -> Option<(&'a P, bool)> {
+        let (_, packet) = self.held.slab.front(&self.flows[self.chosen].list)?;
+        Some((packet, false))
+    }
+
+    #[inline]
+    fn leave(&mut self, _taken: &mut Option<P>) -> u32 {
+        let flow = &mut self.flows[self.chosen];
+        let Some(wire_bytes) = self.held.remove(&mut flow.list, self.chosen) else {
+            return 0;
+        };
+        flow.deficit -= i64::from(wire_bytes);
+        wire_bytes
+    }
 }
 
 impl<P: Packet> Held<P> {
-    fn pop(&mut self, list: &mut List, index: usize) -> Option<(u32, P)> {
-        let (arrived, packet) = self.slab.pop_front(list)?;
-        let bytes = u64::from(packet.wire_bytes());
+    /// Removes the head of a queue and returns its bytes on the wire.
+    #[inline]
+    fn remove(&mut self, list: &mut List, index: usize) -> Option<u32> {
+        let (_, packet) = self.slab.front(list)?;
+        let (wire_bytes, memory_bytes) = (packet.wire_bytes(), packet.memory_bytes());
+        self.slab.drop_front(list);
+        let bytes = u64::from(wire_bytes);
         self.flow_bytes[index] -= bytes;
         self.bytes -= bytes;
         self.packets -= 1;
-        self.memory_bytes -= u64::from(packet.memory_bytes());
-        Some((arrived, packet))
+        self.memory_bytes -= u64::from(memory_bytes);
+        Some(wire_bytes)
+    }
+
+    /// Drops the head of a queue. False: it is empty.
+    fn drop_head(&mut self, list: &mut List, index: usize, outcome: &mut Outcome<P>) -> bool {
+        let Some(&(_, packet)) = self.slab.front(list) else {
+            return false;
+        };
+        self.remove(list, index);
+        outcome.drop(packet);
+        true
     }
 }
 
@@ -207,8 +241,18 @@ struct OneQueue<'a, P> {
 }
 
 impl<P: Packet> Source<P> for OneQueue<'_, P> {
-    fn pop(&mut self) -> Option<(u32, P)> {
-        self.held.pop(self.list, self.index)
+    fn head(&self) -> Option<(u32, &P)> {
+        let (arrived, packet) = self.held.slab.front(self.list)?;
+        Some((*arrived, packet))
+    }
+
+    fn head_mut(&mut self) -> Option<&mut P> {
+        let head = self.held.slab.front_mut(self.list)?;
+        Some(&mut head.1)
+    }
+
+    fn drop_head(&mut self, outcome: &mut Outcome<P>) {
+        self.held.drop_head(self.list, self.index, outcome);
     }
 
     fn backlog_bytes(&self) -> u64 {

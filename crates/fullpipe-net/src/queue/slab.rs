@@ -76,6 +76,15 @@ impl<T: Copy> Slab<T> {
         Some(item)
     }
 
+    /// Removes the first item without a copy of it.
+    #[inline]
+    pub(crate) fn drop_front(&mut self, list: &mut List) {
+        if let Some(node) = self.nodes.get_mut(list.head as usize) {
+            let next = std::mem::replace(&mut node.next, self.free);
+            self.free = std::mem::replace(&mut list.head, next);
+        }
+    }
+
     pub(crate) fn front(&self, list: &List) -> Option<&T> {
         self.nodes.get(list.head as usize).map(|node| &node.item)
     }
