@@ -67,8 +67,8 @@ pub(crate) struct Psdu {
 
 /// A source of new packets.
 pub(crate) trait Supply<P> {
-    fn front(&self) -> Option<&P>;
-    fn take(&mut self) -> Option<Handed<P>>;
+    fn front(&self) -> Option<&Handed<P>>;
+    fn drop_front(&mut self);
 }
 
 /// The packets between two nodes that were sent at least once, up to the oldest not received.
@@ -130,20 +130,21 @@ impl<P: Packet> Window<P> {
             mpdu.end_bytes = psdu.bytes;
         }
         while !full && self.mpdus.len() < WINDOW {
-            let Some(bytes) = supply.front().map(mpdu_bytes) else {
+            let Some(handed) = supply.front() else {
                 break;
             };
+            let bytes = mpdu_bytes(&handed.packet);
             if !add(&mut psdu, bytes, false) {
                 break;
             }
-            let Some(handed) = supply.take() else { break };
             self.mpdus.push_back(Mpdu {
-                handed,
+                handed: *handed,
                 bytes,
                 misses: 0,
                 received: false,
                 end_bytes: psdu.bytes,
             });
+            supply.drop_front();
         }
         self.in_air = psdu.mpdus;
         psdu
@@ -202,7 +203,7 @@ impl<P: Packet> Window<P> {
 
     /// Removes, in order, the packets that the receiver may deliver: all before the oldest missing one. Those
     /// that were missing more than `limit` times are given up.
-    pub(crate) fn release(&mut self, limit: Option<u32>, mut done: impl FnMut(Handed<P>, Fate)) {
+    pub(crate) fn release(&mut self, limit: Option<u32>, mut done: impl FnMut(&Handed<P>, Fate)) {
         while let Some(mpdu) = self.mpdus.front() {
             let given_up = limit.is_some_and(|limit| mpdu.misses > limit);
             if !mpdu.received && !given_up {
@@ -214,13 +215,13 @@ impl<P: Packet> Window<P> {
                 (true, true) => Fate::PassedOn,
             };
             self.passed_on = self.passed_on.saturating_sub(1);
-            done(mpdu.handed, fate);
+            done(&mpdu.handed, fate);
             self.mpdus.pop_front();
         }
     }
 
     /// Gives up the oldest packet that was not received.
-    pub(crate) fn give_up(&mut self, limit: Option<u32>, done: impl FnMut(Handed<P>, Fate)) {
+    pub(crate) fn give_up(&mut self, limit: Option<u32>, done: impl FnMut(&Handed<P>, Fate)) {
         if let Some(oldest) = self.mpdus.iter_mut().find(|mpdu| !mpdu.received) {
             oldest.misses = u32::MAX;
         }
@@ -233,20 +234,25 @@ mod tests {
     use super::super::tests::Small;
     use super::*;
 
-    struct Endless(u64);
+    struct Endless(Handed<Small>);
 
-    impl Supply<Small> for Endless {
-        fn front(&self) -> Option<&Small> {
-            Some(&Small(1514))
-        }
-
-        fn take(&mut self) -> Option<Handed<Small>> {
-            self.0 += 1;
-            Some(Handed {
+    impl Endless {
+        fn new() -> Self {
+            Self(Handed {
                 packet: Small(1514),
-                order: self.0,
+                order: 1,
                 airtime_ns: 0,
             })
+        }
+    }
+
+    impl Supply<Small> for Endless {
+        fn front(&self) -> Option<&Handed<Small>> {
+            Some(&self.0)
+        }
+
+        fn drop_front(&mut self) {
+            self.0.order += 1;
         }
     }
 
@@ -260,22 +266,22 @@ mod tests {
     #[test]
     fn an_ampdu_has_padded_subframes_and_stops_at_its_limit() {
         // 1500 bytes of IP make MPDUs of 1538: 41 * 1544 + 1542 = 64846, one more is above 65535.
-        let psdu = Window::new().load(limits(65_535), &mut Endless(0));
+        let psdu = Window::new().load(limits(65_535), &mut Endless::new());
         assert_eq!((psdu.mpdus, psdu.bytes), (42, 64_846));
     }
 
     #[test]
     fn a_single_mpdu_is_wrapped_in_vht_only() {
         let mut wrapped = limits(0);
-        assert_eq!(Window::new().load(wrapped, &mut Endless(0)).bytes, 1538);
+        assert_eq!(Window::new().load(wrapped, &mut Endless::new()).bytes, 1538);
         wrapped.always_ampdu = true;
-        assert_eq!(Window::new().load(wrapped, &mut Endless(0)).bytes, 1542);
+        assert_eq!(Window::new().load(wrapped, &mut Endless::new()).bytes, 1542);
     }
 
     #[test]
     fn no_more_than_64_are_sent_from_the_oldest_missing_on_and_order_is_kept() {
         let mut window = Window::new();
-        let mut supply = Endless(0);
+        let mut supply = Endless::new();
         assert_eq!(window.load(limits(1 << 20), &mut supply).mpdus, 64);
         let mut first = true;
         window.receive(|_| std::mem::take(&mut first));
@@ -294,7 +300,7 @@ mod tests {
     #[test]
     fn a_packet_that_missed_too_often_is_given_up_and_those_behind_it_go_on() {
         let mut window = Window::new();
-        window.load(limits(65_535), &mut Endless(0));
+        window.load(limits(65_535), &mut Endless::new());
         let mut first = true;
         window.receive(|_| std::mem::take(&mut first));
         let mut fates = Vec::new();
@@ -307,7 +313,7 @@ mod tests {
     #[test]
     fn packets_are_passed_on_where_their_mpdus_end_up_to_a_hole_and_behind_it_once_it_is_filled() {
         let mut window = Window::new();
-        let mut supply = Endless(0);
+        let mut supply = Endless::new();
         window.load(limits(5 * 1544), &mut supply);
         let mut index = 0;
         window.receive(|_| {

@@ -62,8 +62,11 @@ impl<P: Packet> Channel<P> {
                     }
                 }
             }
-            delivered.append(&mut self.arrived);
             self.hand_out(dropped);
+        }
+        match delivered.is_empty() {
+            true => std::mem::swap(delivered, &mut self.arrived),
+            false => delivered.append(&mut self.arrived),
         }
     }
 

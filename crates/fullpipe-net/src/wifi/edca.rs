@@ -62,6 +62,9 @@ impl Edcaf {
     /// Stops the countdown at another frame. Counted slots stay counted, and the busy time counts as one slot
     /// if AIFS had passed.
     pub(crate) fn freeze(&mut self, idle_from_ns: u64, noticed_ns: u64) {
+        if self.slots == 0 {
+            return;
+        }
         let aifs_end_ns = idle_from_ns.saturating_add(self.aifs_ns);
         if let Some(counted_ns) = noticed_ns.checked_sub(aifs_end_ns) {
             let counted = counted_ns / self.slot_ns + 1;

@@ -30,13 +30,14 @@ struct Hardware<P> {
 }
 
 impl<P: Packet> Hardware<P> {
-    fn push(&mut self, peer: usize, packet: Frame<P>, airtime_ns: u32) {
+    #[inline]
+    fn push(&mut self, peer: usize, packet: &Frame<P>, airtime_ns: u32) {
         self.pushed += 1;
         self.held += 1;
         self.held_bytes += u64::from(packet.wire_bytes());
         let order = self.pushed;
         let handed = Handed {
-            packet,
+            packet: *packet,
             order,
             airtime_ns,
         };
@@ -195,7 +196,7 @@ impl<P: Packet> CategoryQueue<P> {
                     queue.enqueue(now_ns, Addressed { peer, frame }, refused);
                     dropped.extend(refused.drain(..).map(|addressed| addressed.frame));
                 } else if self.hardware.held < *limit {
-                    self.hardware.push(peer, frame, 0);
+                    self.hardware.push(peer, &frame, 0);
                 } else {
                     dropped.push(frame);
                 }
@@ -261,7 +262,7 @@ impl<P: Packet> CategoryQueue<P> {
                     let Some(Addressed { peer, frame }) = taken else {
                         break;
                     };
-                    hardware.push(peer as usize, frame, 0);
+                    hardware.push(peer as usize, &frame, 0);
                 }
             }
             Feed::Mac80211(mac) => mac.refill(now_ns, hardware, dropped),
@@ -377,15 +378,18 @@ impl<P: Packet> Mac80211<P> {
         dropped: &mut Vec<Frame<P>>,
     ) -> bool {
         let station = &mut self.stations[peer];
-        let Some(frame) = station.queue.dequeue(now_ns, dropped) else {
-            station.active = false;
+        station.active = station.queue.choose(now_ns, dropped);
+        // Frames arrive one by one, so that none is followed by others of its burst.
+        let chosen = station.queue.front().filter(|_| station.active);
+        let Some((frame, _)) = chosen else {
             return false;
         };
         let (bits, symbol_ns) = station.rate;
-        let airtime_ns = u64::from(mpdu_bytes(&frame)) * 8 * symbol_ns / bits + SHARED_OVERHEAD_NS;
+        let airtime_ns = u64::from(mpdu_bytes(frame)) * 8 * symbol_ns / bits + SHARED_OVERHEAD_NS;
+        hardware.push(peer, frame, airtime_ns as u32);
+        station.queue.leave();
         station.pending_ns += airtime_ns;
         self.pending_ns += airtime_ns;
-        hardware.push(peer, frame, airtime_ns as u32);
         true
     }
 }
@@ -397,12 +401,12 @@ pub(crate) struct PeerSupply<'a, P> {
 }
 
 impl<P: Packet> Supply<Frame<P>> for PeerSupply<'_, P> {
-    fn front(&self) -> Option<&Frame<P>> {
-        self.slab.front(self.list).map(|handed| &handed.packet)
+    fn front(&self) -> Option<&Handed<Frame<P>>> {
+        self.slab.front(self.list)
     }
 
-    fn take(&mut self) -> Option<Handed<Frame<P>>> {
-        self.slab.pop_front(self.list)
+    fn drop_front(&mut self) {
+        self.slab.drop_front(self.list);
     }
 }
 
@@ -444,7 +448,8 @@ mod tests {
                 2 => queue.charge(peer, below(3_000_000), (26, 4_000)),
                 _ => {
                     for _ in 0..below(4) {
-                        if let Some(handed) = queue.supply(peer).take() {
+                        if let Some(&handed) = queue.supply(peer).front() {
+                            queue.supply(peer).drop_front();
                             history.push((handed.order, peer, queue.backlog().0));
                             queue.completed(peer, &handed);
                         }

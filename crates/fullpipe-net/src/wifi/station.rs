@@ -136,7 +136,8 @@ impl<P: Packet> Category<P> {
     /// Bytes of the next MPDU for a peer.
     pub(crate) fn next_bytes(&mut self, peer: usize) -> u64 {
         let oldest = self.pairs[peer].window.oldest_bytes();
-        let next = oldest.or_else(|| self.queue.supply(peer).front().map(mpdu_bytes));
-        u64::from(next.unwrap_or(0))
+        let supply = self.queue.supply(peer);
+        let next = || supply.front().map(|handed| mpdu_bytes(&handed.packet));
+        u64::from(oldest.or_else(next).unwrap_or(0))
     }
 }

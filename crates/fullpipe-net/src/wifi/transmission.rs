@@ -211,8 +211,8 @@ impl<P: Packet> Channel<P> {
         let (totals, queue, refused) = (&mut pair.totals, &mut category.queue, &mut self.refused);
         let (sources, arrived) = (&mut self.sources, &mut self.arrived);
         let counts = &mut self.counts;
-        let done = |handed: Handed<Frame<P>>, fate: Fate| {
-            queue.completed(exchange.peer, &handed);
+        let done = |handed: &Handed<Frame<P>>, fate: Fate| {
+            queue.completed(exchange.peer, handed);
             if fate == Fate::Lost {
                 totals.lost_packets += 1;
                 refused.push(handed.packet);
