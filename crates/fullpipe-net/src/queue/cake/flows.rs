@@ -37,11 +37,11 @@ pub(super) struct Flow {
     next: u16,
 }
 
-/// All queues of a tin, in doubly linked lists.
+/// All queues of a tin, in lists that are linked as rings: one of them turns by a step of its head.
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Box<[Flow; QUEUES]>,
-    ends: [(u16, u16); CHAINS],
+    heads: [u16; CHAINS],
 }
 
 impl Default for Flows {
@@ -57,7 +57,7 @@ impl Default for Flows {
         };
         Self {
             flows: Box::new([flow; QUEUES]),
-            ends: [(NIL, NIL); CHAINS],
+            heads: [NIL; CHAINS],
         }
     }
 }
@@ -83,25 +83,39 @@ impl Flows {
 
     #[inline]
     pub(super) fn first(&self, chain: Chain) -> Option<usize> {
-        let (first, _) = self.ends[chain as usize];
+        let first = self.heads[chain as usize];
         (first != NIL).then_some(usize::from(first))
     }
 
     /// Moves a queue to the end of a list, from any other.
+    #[inline]
     pub(super) fn move_to(&mut self, queue: usize, chain: Chain) {
-        self.detach(queue);
-        let ends = &mut self.ends[chain as usize];
-        let last = ends.1;
-        ends.1 = queue as u16;
-        if last == NIL {
-            ends.0 = queue as u16;
+        let head = self.heads[chain as usize];
+        if usize::from(head) == queue {
+            self.heads[chain as usize] = self.flows[queue % QUEUES].next;
         } else {
-            self.flows[usize::from(last) % QUEUES].next = queue as u16;
+            self.append(queue, chain);
+        }
+    }
+
+    #[inline(never)] // most queues only take turns
+    fn append(&mut self, queue: usize, chain: Chain) {
+        self.detach(queue);
+        let number = queue as u16;
+        let head = self.heads[chain as usize];
+        let (previous, next) = match head {
+            NIL => (number, number),
+            head => (self.flows[usize::from(head) % QUEUES].previous, head),
+        };
+        if head == NIL {
+            self.heads[chain as usize] = number;
         }
         let flow = &mut self.flows[queue % QUEUES];
         flow.chain = Some(chain);
-        flow.previous = last;
-        flow.next = NIL;
+        flow.previous = previous;
+        flow.next = next;
+        self.flows[usize::from(previous) % QUEUES].next = number;
+        self.flows[usize::from(next) % QUEUES].previous = number;
     }
 
     pub(super) fn detach(&mut self, queue: usize) {
@@ -110,15 +124,15 @@ impl Flows {
         let Some(chain) = flow.chain.take() else {
             return;
         };
-        if previous == NIL {
-            self.ends[chain as usize].0 = next;
-        } else {
-            self.flows[usize::from(previous) % QUEUES].next = next;
+        let head = &mut self.heads[chain as usize];
+        if usize::from(*head) == queue {
+            *head = if usize::from(next) == queue {
+                NIL
+            } else {
+                next
+            };
         }
-        if next == NIL {
-            self.ends[chain as usize].1 = previous;
-        } else {
-            self.flows[usize::from(next) % QUEUES].previous = previous;
-        }
+        self.flows[usize::from(previous) % QUEUES].next = next;
+        self.flows[usize::from(next) % QUEUES].previous = previous;
     }
 }

@@ -492,13 +492,9 @@ impl<P: Packet> Discipline<P> for Cake<P> {
             };
             loop {
                 let tin = &mut self.tins[index];
-                let Some(queue) = tin.next_queue(std::mem::take(&mut may_decay)) else {
+                let Some(queue) = tin.next_queue(&mut may_decay, &mut self.rng) else {
                     continue 'choose;
                 };
-                if tin.flows.at(queue).deficit <= 0 {
-                    tin.refill(queue, &mut self.rng);
-                    continue;
-                }
                 match self.serve(index, queue, now_ns, outcome) {
                     Turn::Passes { mark } => {
                         self.chosen = (index, queue);

@@ -94,9 +94,19 @@ impl Tin {
         self.table.count(queue, 1);
     }
 
-    /// The queue to serve next.
+    /// The queue to serve next. Queues before it get a quantum and move behind the others.
     #[inline]
-    pub(super) fn next_queue(&self, may_decay: bool) -> Option<usize> {
+    pub(super) fn next_queue(&mut self, may_decay: &mut bool, rng: &mut Rng) -> Option<usize> {
+        let mut queue = self.first(std::mem::take(may_decay))?;
+        while self.flows.at(queue).deficit <= 0 {
+            self.refill(queue, rng);
+            queue = self.first(false)?;
+        }
+        Some(queue)
+    }
+
+    #[inline]
+    fn first(&self, may_decay: bool) -> Option<usize> {
         let decaying = self.flows.first(Chain::Decaying);
         decaying
             .filter(|_| may_decay)
@@ -106,20 +116,27 @@ impl Tin {
     }
 
     /// Gives a queue the next quantum and moves it behind the others.
-    pub(super) fn refill(&mut self, queue: usize, rng: &mut Rng) {
-        let flow = self.flows.at(queue);
-        if flow.state == State::Sparse {
-            if flow.list.is_empty() {
-                // It stays in the rotation for its deficit, but does not count for its host.
-                flow.state = State::SparseWait;
-            } else {
-                self.sparse_flows -= 1;
-                self.become_bulk(queue);
-            }
+    #[inline]
+    fn refill(&mut self, queue: usize, rng: &mut Rng) {
+        if self.flows.at(queue).state == State::Sparse {
+            self.end_sparse(queue);
         }
         let more = self.quantum_of(queue, rng);
         self.flows.at(queue).deficit += more;
         self.flows.move_to(queue, Chain::Old);
+    }
+
+    /// A queue has used its first quantum.
+    #[inline(never)] // once in a while
+    fn end_sparse(&mut self, queue: usize) {
+        let flow = self.flows.at(queue);
+        if flow.list.is_empty() {
+            // It stays in the rotation for its deficit, but does not count for its host.
+            flow.state = State::SparseWait;
+        } else {
+            self.sparse_flows -= 1;
+            self.become_bulk(queue);
+        }
     }
 
     /// Removes an empty queue from the rotation, or moves it to the decaying ones until its COBALT is at rest.
