@@ -129,9 +129,33 @@ impl Wheel {
                 self.put(now_ns, slot(&pending), pending);
             }
             let slot = self.first_slot(now_ns)?;
+            if let Some(only) = self.only(now_ns, slot) {
+                return Some(only);
+            }
             self.open_slot(now_ns, slot);
         }
         self.open.pop()
+    }
+
+    /// Takes the event of the first slot if it is its only one, which needs no sorting. No slot is open.
+    #[inline]
+    fn only(&mut self, now_ns: u64, slot: u64) -> Option<Pending> {
+        let far = self.far.first_key_value();
+        let comes_near = far.is_some_and(|(&span, _)| span <= slot >> RING_SHIFT);
+        if comes_near || slot - (now_ns >> SLOT_SHIFT) >= SLOTS as u64 {
+            return None;
+        }
+        let place = slot as usize % SLOTS;
+        let first = self.heads[place];
+        let node = self.nodes.get_mut(first as usize)?;
+        if node.next != NIL {
+            return None;
+        }
+        node.next = std::mem::replace(&mut self.free, first);
+        let pending = node.pending;
+        self.heads[place] = NIL;
+        self.occupied[place / WORD] &= !(1 << (place % WORD));
+        Some(pending)
     }
 
     /// The first slot with events while none is open.
