@@ -46,26 +46,30 @@ class Page(Sender):
         min_length=1, max_length=500, description="congestion control of both ends, as of a flow"
     )
     levels: list[list[Size]] = Field(
-        min_length=1, description="sizes of objects, headers included; the client requests a level "
-        "when the level before is complete, so the first holds the document"
-    )  # fmt: skip
+        min_length=1,
+        description="sizes of objects, headers included; the client requests a level when the "
+        "level before is complete, so the first holds the document",
+    )
     protocol: Literal["http1", "http2"] = Field(
-        "http1", description="http1: keep-alive, one object at a time on each connection; http2: "
-        "one connection that multiplexes the objects"
-    )  # fmt: skip
+        "http1",
+        description="http1: keep-alive, one object at a time on each connection; http2: one "
+        "connection that multiplexes the objects",
+    )
     connections: int = Field(4, ge=1, le=256, description="http1: most connections at a time")
     lookup: Literal["none", "once", "each"] = Field(
-        "once", description="DNS look-up, a UDP exchange: before the first connection of a load, "
-        "or before each, as curl in several processes does"
-    )  # fmt: skip
+        "once",
+        description="DNS look-up, a UDP exchange: before the first connection of a load, or "
+        "before each, as curl in several processes does",
+    )
     request: Annotated[int, SIZE.between(1, 65536)] = Field(
         400, description="size of a request, header included"
     )
     think: Time = Field(0, description="time that the server takes before it answers")
     interval: Time = Field(
-        200 * _MS, description="interval between the starts of loads; a load starts only when the "
-        "one before has ended"
-    )  # fmt: skip
+        200 * _MS,
+        description="interval between the starts of loads; a load starts only when the one before "
+        "has ended",
+    )
     pause: Time = Field(0, description="least time between a load's end and the next one's start")
     loads: int | None = Field(None, ge=1, le=10**6, description="most loads; default: no limit")
     keep_connections: bool = Field(False, description="connections stay open between loads")
@@ -105,9 +109,13 @@ class Udp(Sender, OnOff):
         1200, description="payload of a datagram; of a frame's last one at most"
     )
     frames: float | None = Field(
-        None, gt=0, le=1000, allow_inf_nan=False, description="video frames per second; each is "
-        "sent at once, in as many datagrams as it takes"
-    )  # fmt: skip
+        None,
+        gt=0,
+        le=1000,
+        allow_inf_nan=False,
+        description="video frames per second; each is sent at once, in as many datagrams as it "
+        "takes",
+    )
     deadline: Time | None = Field(
         None, description="age at which a frame must be complete; the metrics count late ones"
     )
@@ -167,20 +175,34 @@ def resolve_page(page: Page) -> dict[str, Any]:
         {"bytes": size, "level": index} for index, level in enumerate(page.levels) for size in level
     ]
     return {
-        "dscp": page.dscp, "start_ns": page.start, "stop_ns": page.stop, "protocol": page.protocol,
-        "connections": page.connections if page.protocol == "http1" else 1, "lookup": page.lookup,
-        "request_bytes": page.request, "think_ns": page.think, "objects": objects,
-        "interval_ns": page.interval, "pause_ns": page.pause, "loads": page.loads,
-        "keeps_connections": page.keep_connections, "nodelay": page.nodelay,
-    }  # fmt: skip
+        "dscp": page.dscp,
+        "start_ns": page.start,
+        "stop_ns": page.stop,
+        "protocol": page.protocol,
+        "connections": page.connections if page.protocol == "http1" else 1,
+        "lookup": page.lookup,
+        "request_bytes": page.request,
+        "think_ns": page.think,
+        "objects": objects,
+        "interval_ns": page.interval,
+        "pause_ns": page.pause,
+        "loads": page.loads,
+        "keeps_connections": page.keep_connections,
+        "nodelay": page.nodelay,
+    }
 
 
 def resolve_udp(udp: Udp) -> dict[str, Any]:
     """A stream of datagrams of the plan but for its name, route and hosts."""
     stream: dict[str, Any] = {
-        "direction": udp.direction, "dscp": udp.dscp, "start_ns": udp.start, "stop_ns": udp.stop,
-        "payload_bytes": udp.payload, "interval_ns": udp.interval_ns,
-        "frame_bytes": udp.frame_bytes, "deadline_ns": udp.deadline,
+        "direction": udp.direction,
+        "dscp": udp.dscp,
+        "start_ns": udp.start,
+        "stop_ns": udp.stop,
+        "payload_bytes": udp.payload,
+        "interval_ns": udp.interval_ns,
+        "frame_bytes": udp.frame_bytes,
+        "deadline_ns": udp.deadline,
         "on_off": udp.on_off(),
-    }  # fmt: skip
+    }
     return stream

@@ -109,8 +109,11 @@ class Quantity:
         if self.name == "DSCP":
             kinds = {"anyOf": [kinds, {"type": "integer", "minimum": 0, "maximum": 63}]}
         return {
-            **kinds, "format": self.name, "description": self.about, "examples": [self.example],
-        }  # fmt: skip
+            **kinds,
+            "format": self.name,
+            "description": self.about,
+            "examples": [self.example],
+        }
 
 
 def _shortest(sizes: dict[str, int]) -> Callable[[int], str]:
@@ -124,44 +127,67 @@ def _shortest(sizes: dict[str, int]) -> Callable[[int], str]:
 
 
 def _dscp(value: int) -> str:
-    names = (name.upper() for name, known in units.DSCP.items() if known == value)
+    names = (name.upper() for name, code in units.DSCP.items() if code == value)
     return next(names, str(value))
 
 
 _RATE = Quantity(
-    "rate", "a rate with its unit", "100mbit", "above 0, to 1000gbit", units.parse_rate,
+    "rate",
+    "a rate with its unit",
+    "100mbit",
+    "above 0, to 1000gbit",
+    units.parse_rate,
     _shortest({"gbit": 10**9, "mbit": 10**6, "kbit": 10**3, "bit": 1}),
-)  # fmt: skip
+)
 TIME = Quantity(
-    "time", "a time with its unit", "40ms", "0 to 604800s", units.parse_time,
+    "time",
+    "a time with its unit",
+    "40ms",
+    "0 to 604800s",
+    units.parse_time,
     _shortest({"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}),
-)  # fmt: skip
+)
 _DURATION = replace(TIME, limits="above 0, to 604800s", parse=units.parse_duration)
 SIZE = Quantity(
-    "size", "a size with its unit", "64KB", "1B to 1024GB", units.parse_size,
+    "size",
+    "a size with its unit",
+    "64KB",
+    "1B to 1024GB",
+    units.parse_size,
     _shortest({"GB": units.GIB, "MB": units.MIB, "KB": units.KIB, "B": 1}),
-)  # fmt: skip
+)
 _BUFFER = Quantity(
-    "buffer", "a queue limit: BDP, bytes, packets, or a time at the link's rate", "1bdp",
-    "above 0, to 1000000 bdp or pkt", units.parse_buffer,
+    "buffer",
+    "a queue limit: BDP, bytes, packets, or a time at the link's rate",
+    "1bdp",
+    "above 0, to 1000000 bdp or pkt",
+    units.parse_buffer,
     lambda value: f"{value.value:g}{value.kind}",
-)  # fmt: skip
+)
 _SPREAD = Quantity(
-    "spread", "a time, or how long packets take at the bottleneck", "1pkt",
-    "0 to 1000pkt or 604800s", units.parse_spread, lambda value: f"{value.value:g}{value.kind}",
-)  # fmt: skip
+    "spread",
+    "a time, or how long packets take at the bottleneck",
+    "1pkt",
+    "0 to 1000pkt or 604800s",
+    units.parse_spread,
+    lambda value: f"{value.value:g}{value.kind}",
+)
 _RATIO = Quantity(
     "ratio", "a probability", "1%", "0 to 1, or 0% to 100%", units.parse_ratio, "{:g}".format
 )
 _LOSS = replace(_RATIO, limits="0 to below 1, or 0% to 100%", parse=units.parse_loss)
 _DSCP = Quantity(
-    "DSCP", "a DSCP: its name, or a number from 0 to 63", "EF", "a name, or 0 to 63",
-    units.parse_dscp, _dscp,
-)  # fmt: skip
+    "DSCP",
+    "a DSCP: its name, or a number from 0 to 63",
+    "EF",
+    "a name, or 0 to 63",
+    units.parse_dscp,
+    _dscp,
+)
 #: By their names, which the JSON schema gives as `format`.
 QUANTITIES = {
-    one.name: one for one in (_RATE, TIME, SIZE, _BUFFER, _SPREAD, _RATIO, _DSCP)
-}  # fmt: skip
+    quantity.name: quantity for quantity in (_RATE, TIME, SIZE, _BUFFER, _SPREAD, _RATIO, _DSCP)
+}
 
 Rate = Annotated[int, _RATE]
 Time = Annotated[int, TIME]

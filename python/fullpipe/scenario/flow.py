@@ -22,12 +22,13 @@ class Flow(Sender):
     """One connection, or `count` equal ones."""
 
     cc: str = Field(
-        min_length=1, max_length=500,
+        min_length=1,
+        max_length=500,
         description="congestion control: a name of `fullpipe cc list`; the same with changed "
         "constants (cubic[beta=0.85]); a variant of [cc.NAME]; a file (./mine.h, or a Python "
         "class, ./mine.py:Mine), relative to the scenario; kernel:NAME; or a QUIC stack's own "
         "(quinn:bbr)",
-    )  # fmt: skip
+    )
     count: int = Field(1, ge=1, le=MAX_FLOWS, description="number of flows like this")
     start_step: Time = Field(0, description="interval between the starts of `count` flows")
     amount: Size | None = Field(None, description="bytes that it sends; default: no limit")
@@ -36,7 +37,7 @@ class Flow(Sender):
         description="rate at which its application writes; default: as TCP takes it; it writes a "
         "full packet at a time, at gigabits too; while its socket is full it waits, as a blocked "
         "program does, and then writes all that has come up",
-    )  # fmt: skip
+    )
     pattern: Pattern | None = Field(None, description="when its application writes")
     direction: Literal["up", "down"] = Field(
         "up", description="direction of its data; up: forward, down: reverse"
@@ -47,16 +48,17 @@ class Flow(Sender):
         None, description="shape of its jitter; default: the path's"
     )
     receive_window: Annotated[int, SIZE.between(2048, MAX_SIZE_BYTES)] | None = Field(
-        None, description="fixed receive window, at least a packet and its reserve; default: "
-        "autotuned"
-    )  # fmt: skip
+        None,
+        description="fixed receive window, at least a packet and its reserve; default: autotuned",
+    )
     nodelay: bool = Field(
         False, description="short packets do not wait for one another (TCP_NODELAY)"
     )
     max_pacing_rate: Rate | None = Field(
-        None, description="TCP sends no faster, and paces every algorithm (SO_MAX_PACING_RATE, "
-        "iperf3's --fq-rate); counts payload; default: no limit"
-    )  # fmt: skip
+        None,
+        description="TCP sends no faster, and paces every algorithm (SO_MAX_PACING_RATE, iperf3's "
+        "--fq-rate); counts payload; default: no limit",
+    )
     ecn: EcnChoice | None = Field(None, description="negotiates ECN; default: as the path says")
     tcp: KernelName | None = Field(
         None, description="Linux release whose TCP the hosts at its ends have; default: host.tcp"

@@ -81,8 +81,8 @@ def page_of_har(path: Path, page: str | None = None) -> HarPage:
     loads.pop(None, None)
     notes = []
     if page is not None and page not in loads:
-        known = ", ".join(map(repr, loads)) or "none: its answers name no page"
-        raise UserError(f"--har-page {page}: no page load of {path}; it has {known}")
+        names = ", ".join(map(repr, loads)) or "none: its answers name no page"
+        raise UserError(f"--har-page {page}: no page load of {path}; it has {names}")
     if page is None and len(loads) > 1:
         raise UserError(_ambiguous(path, log, entries, [load for load in loads if load]))
     if page is not None:
@@ -152,8 +152,8 @@ def _log(path: Path) -> dict[str, Any]:
 
 
 def _pageref(entry: Any) -> str | None:
-    found = entry.get("pageref") if isinstance(entry, dict) else None
-    return found if isinstance(found, str) and found else None
+    page = entry.get("pageref") if isinstance(entry, dict) else None
+    return page if isinstance(page, str) and page else None
 
 
 def _answers(path: Path, log: dict[str, Any], entries: Sequence[tuple[int, Any]]) -> list[_Answer]:

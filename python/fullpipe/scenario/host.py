@@ -24,43 +24,50 @@ class Host(Section):
     """How the end hosts are set up; the defaults are a stock Linux host's with offloads off."""
 
     pacing: Literal["internal", "fq"] = Field(
-        "internal", description="internal: TCP's own timers, for algorithms that pace; fq: sch_fq "
-        "at the sender paces every flow"
-    )  # fmt: skip
+        "internal",
+        description="internal: TCP's own timers, for algorithms that pace; fq: sch_fq at the "
+        "sender paces every flow",
+    )
     tsq: Literal["1ms", "2ms", "4ms", "8ms"] = Field(
-        "1ms", description="queueing time below TCP that TCP small queues allow (sk_pacing_shift "
-        "10 to 7)"
-    )  # fmt: skip
+        "1ms",
+        description="queueing time below TCP that TCP small queues allow (sk_pacing_shift 10 to 7)",
+    )
     gso_max_segments: int | None = Field(
-        None, ge=1, le=65535, description="packets in the largest burst; 1: TSO off; default: 45 "
-        "with `tcp` before 6.10, whose bursts end with a buffer of 45, else 44"
-    )  # fmt: skip
+        None,
+        ge=1,
+        le=65535,
+        description="packets in the largest burst; 1: TSO off; default: 45 with `tcp` before "
+        "6.10, whose bursts end with a buffer of 45, else 44",
+    )
     receive_aggregation: Time = Field(
         0, description="GRO: packets that arrive within this time share an ACK; 0: off"
     )
     ack_policy: Literal["linux", "every_packet", "every_second"] = Field(
-        "linux", description="linux: quick ACKs at first, then one for every second packet or "
-        "when a timer expires"
-    )  # fmt: skip
+        "linux",
+        description="linux: quick ACKs at first, then one for every second packet or when a timer "
+        "expires",
+    )
     tcp: KernelName = Field(
-        DEFAULT_KERNEL, description="Linux release whose TCP the hosts have, as first released; "
-        "6.1 and 6.12.117: stable releases of November 2026 (6.1.192); the virtual machine "
-        "boots 6.12.117"
-    )  # fmt: skip
+        DEFAULT_KERNEL,
+        description="Linux release whose TCP the hosts have, as first released; 6.1 and 6.12.117: "
+        "stable releases of November 2026 (6.1.192); the virtual machine boots 6.12.117",
+    )
     cc_facts: Literal["google", "stock"] = Field(
-        "google", description="what TCP reports to congestion controls; google: inflight and "
-        "losses when each packet was sent, as in Google's kernel; stock: what eBPF learns on a "
-        "stock kernel"
-    )  # fmt: skip
+        "google",
+        description="what TCP reports to congestion controls; google: inflight and losses when "
+        "each packet was sent, as in Google's kernel; stock: what eBPF learns on a stock kernel",
+    )
     rate_restart: Literal["unacknowledged", "inflight"] = Field(
-        "unacknowledged", description="when a sample of the delivery rate begins a new interval; "
-        "unacknowledged: as Linux, when all is acknowledged; inflight: also when all else is "
-        "declared lost (draft-ietf-ccwg-bbr, pull request 56)"
-    )  # fmt: skip
+        "unacknowledged",
+        description="when a sample of the delivery rate begins a new interval; unacknowledged: as "
+        "Linux, when all is acknowledged; inflight: also when all else is declared lost "
+        "(draft-ietf-ccwg-bbr, pull request 56)",
+    )
     receive_low_water: Annotated[int, SIZE.between(1, 32768)] = Field(
-        1, description="the receiving application reads when this much waits "
-        "(SO_RCVLOWAT); 1B: at once, as most do"
-    )  # fmt: skip
+        1,
+        description="the receiving application reads when this much waits (SO_RCVLOWAT); 1B: at "
+        "once, as most do",
+    )
     rmem_max: Size = Field(64 * 2**20, description="ceiling of receive-window autotuning")
     wmem_max: Size = Field(64 * 2**20, description="ceiling of the send buffer")
     initial_cwnd: int = Field(
@@ -71,35 +78,40 @@ class Host(Section):
     )
     arp: bool = Field(False, description="the first packets wait for an address resolution")
     packet_cost: _Cost = Field(
-        0, description="processor time of a receiving host for each data packet; packets "
-        "wait while its one processor is busy"
-    )  # fmt: skip
+        0,
+        description="processor time of a receiving host for each data packet; packets wait while "
+        "its one processor is busy",
+    )
     ack_cost: _Cost = Field(
-        0, description="processor time for each ACK, at the host that sends it and at "
-        "the host that receives it"
-    )  # fmt: skip
+        0,
+        description="processor time for each ACK, at the host that sends it and at the host that "
+        "receives it",
+    )
     send_cost: _Cost = Field(
-        0, description="processor time of a sending host for each packet of a burst; the "
-        "burst leaves when all its packets are made"
-    )  # fmt: skip
+        0,
+        description="processor time of a sending host for each packet of a burst; the burst "
+        "leaves when all its packets are made",
+    )
     handshake_cost: _Cost = Field(
         0, description="processor time of a receiving host for each handshake packet"
     )
     reader_pause: Time = Field(
-        0, description="receiving applications stall for this long each time, and data that they "
-        "have not read are not acknowledged; 0: never"
-    )  # fmt: skip
+        0,
+        description="receiving applications stall for this long each time, and data that they "
+        "have not read are not acknowledged; 0: never",
+    )
     reader_pause_spread: Time = Field(
         0, description="each pause is longer or shorter by up to this, drawn from the seed"
     )
     reader_pause_every: Time = Field(
-        100 * 10**6, description="interval between the starts of pauses; the first start is drawn "
-        "from the seed"
-    )  # fmt: skip
+        100 * 10**6,
+        description="interval between the starts of pauses; the first start is drawn from the seed",
+    )
     program_timer: Annotated[int, TIME.between(0, 10**8)] = Field(
-        10**6, description="programs that run a QUIC stack wake at the first multiple of "
-        "this behind a timer's time; 1ms: as tokio's; 0: at that time"
-    )  # fmt: skip
+        10**6,
+        description="programs that run a QUIC stack wake at the first multiple of this behind a "
+        "timer's time; 1ms: as tokio's; 0: at that time",
+    )
 
     sysctl: Sysctl = Field(default_factory=Sysctl)
 

@@ -51,21 +51,29 @@ class LinkDirection(Impairments, Queue):
         [], max_length=MAX_STEPS, description="times in order, and the rate from each on"
     )
     delay_steps: list[tuple[Time, Time]] = Field(
-        [], max_length=MAX_STEPS, description="times in order, and the delay from each on; packets "
-        "never overtake"
-    )  # fmt: skip
+        [],
+        max_length=MAX_STEPS,
+        description="times in order, and the delay from each on; packets never overtake",
+    )
     outage: list[tuple[Time, Time]] = Field(
-        [], max_length=MAX_STEPS, description="start and length of each time in which no packet "
-        "passes"
-    )  # fmt: skip
+        [],
+        max_length=MAX_STEPS,
+        description="start and length of each time in which no packet passes",
+    )
     rate_trace: str | None = Field(
-        None, min_length=1, max_length=4096, description="file of delivery opportunities in "
-        "Mahimahi's format, instead of rate; its name is relative to the scenario"
-    )  # fmt: skip
+        None,
+        min_length=1,
+        max_length=4096,
+        description="file of delivery opportunities in Mahimahi's format, instead of rate; its "
+        "name is relative to the scenario",
+    )
     delay_trace: str | None = Field(
-        None, min_length=1, max_length=4096, description="file of times and one-way delays in ms, "
-        "instead of delay; its name is relative to the scenario"
-    )  # fmt: skip
+        None,
+        min_length=1,
+        max_length=4096,
+        description="file of times and one-way delays in ms, instead of delay; its name is "
+        "relative to the scenario",
+    )
 
     @model_validator(mode="after")
     def _consistent_direction(self) -> LinkDirection:
@@ -140,13 +148,16 @@ class Link(LinkDirection):
     `[wifi]`."""
 
     name: str = Field(
-        min_length=1, max_length=40, pattern=r"^[A-Za-z0-9_+:-]+$",
+        min_length=1,
+        max_length=40,
+        pattern=r"^[A-Za-z0-9_+:-]+$",
         description="unique name, for tables, enter and leave",
-    )  # fmt: skip
+    )
     kind: Literal["wire", "wifi"] = Field(
-        "wire", description="wire: two independent directions; wifi: a channel that both "
-        "directions and all stations share, behind a queue where the direction has a rate"
-    )  # fmt: skip
+        "wire",
+        description="wire: two independent directions; wifi: a channel that both directions and "
+        "all stations share, behind a queue where the direction has a rate",
+    )
     wifi: WifiOptions | None = None
     reverse: LinkDirection = Field(default_factory=LinkDirection)
 
@@ -157,8 +168,8 @@ class Link(LinkDirection):
                 raise ValueError('wifi: needs kind = "wifi"')
             return self
         for prefix, direction in (("", self), ("reverse.", self.reverse)):
-            others = LinkDirection.model_fields.keys() - Queue.model_fields.keys()
-            for key in sorted(others & direction.model_fields_set):
+            wire_keys = LinkDirection.model_fields.keys() - Queue.model_fields.keys()
+            for key in sorted(wire_keys & direction.model_fields_set):
                 raise ValueError(f"{prefix}{key}: a Wi-Fi link has none; add a wire before it")
             if direction.rate is None and (direction.qdisc != "fifo" or direction.buffer):
                 raise ValueError(

@@ -116,22 +116,22 @@ def _header_bytes(packet: Any) -> int:
 def _take(flows: dict[tuple[bytes, int, bytes, int], _Flow], packet: Any, time_s: float) -> None:
     segment = packet.data
     near, far = (bytes(packet.src), segment.sport), (bytes(packet.dst), segment.dport)
-    mine, other = (flows.setdefault(ends, _Flow()) for ends in ((*near, *far), (*far, *near)))
-    if len(mine.handshake_s) < 3:
-        mine.handshake_s.append(time_s)
-        other.handshake_s.append(time_s)
+    sender, receiver = (flows.setdefault(ends, _Flow()) for ends in ((*near, *far), (*far, *near)))
+    if len(sender.handshake_s) < 3:
+        sender.handshake_s.append(time_s)
+        receiver.handshake_s.append(time_s)
     length = payload_bytes(packet, segment.off * 4)
     if segment.flags & dpkt.tcp.TH_ACK:
-        came_s = other.ends.pop(segment.ack, None)
+        came_s = receiver.ends.pop(segment.ack, None)
         if came_s is not None:
-            other.answers.append(time_s - came_s)
+            receiver.answers.append(time_s - came_s)
     stamp = dict(dpkt.tcp.parse_opts(segment.opts)).get(_TIMESTAMPS, b"")
     if length <= 0 or len(stamp) != 8:
         return
-    mine.payload += length
-    mine.ends[(segment.seq + length) % _WRAP] = time_s
-    mine.times.append(time_s)
-    mine.stamps.append(int.from_bytes(stamp[:4], "big"))
+    sender.payload += length
+    sender.ends[(segment.seq + length) % _WRAP] = time_s
+    sender.times.append(time_s)
+    sender.stamps.append(int.from_bytes(stamp[:4], "big"))
 
 
 def _check_side(capture: Path, flow: _Flow) -> None:
@@ -148,15 +148,15 @@ def _check_side(capture: Path, flow: _Flow) -> None:
 
 def _full_windows(flows: list[_Flow], edges: Floats) -> npt.NDArray[np.bool_]:
     """In which windows the packets had waited for the link."""
-    waited, seen = np.zeros(edges.size - 1), np.zeros(edges.size - 1)
+    waited, arrived = np.zeros(edges.size - 1), np.zeros(edges.size - 1)
     for flow in flows:
         times = np.array(flow.times)
         if times.size < LEAST_PACKETS:
             continue
         waits = _waits_s(times, np.array(flow.stamps))
-        seen += np.histogram(times, edges)[0]
+        arrived += np.histogram(times, edges)[0]
         waited += np.histogram(times[waits >= LEAST_WAIT_S], edges)[0]
-    return np.asarray((seen >= LEAST_PACKETS) & (waited >= 0.9 * seen))
+    return np.asarray((arrived >= LEAST_PACKETS) & (waited >= 0.9 * arrived))
 
 
 def _waits_s(times: Floats, stamps: Floats) -> Floats:
@@ -183,11 +183,11 @@ def _opportunities(
     order = np.argsort(every, kind="stable")
     total = np.cumsum(bytes_[order])
     wanted = np.arange(1, int(total[-1] // _OPPORTUNITY_BYTES) + 1) * _OPPORTUNITY_BYTES
-    found = every[order][np.searchsorted(total, wanted - 1e-6)]
-    made = [int(value) for value in np.floor(1e3 * found)]
+    times_s = every[order][np.searchsorted(total, wanted - 1e-6)]
+    made = [int(value) for value in np.floor(1e3 * times_s)]
     return [*made, max(made[-1] if made else 0, round(1e3 * edges[-1]), 1)]
 
 
 def _within(times: Floats, edges: Floats, full: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    places = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, full.size - 1)
-    return np.asarray(full[places])
+    windows = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, full.size - 1)
+    return np.asarray(full[windows])

@@ -119,13 +119,13 @@ def _sawtooth(shape: Shape) -> Iterator[float]:
 def _cellular(shape: Shape) -> Iterator[float]:
     """A mean-reverting random walk of the rate's logarithm."""
     draws = random.Random(shape.seed)
-    place = 0.0
+    offset = 0.0
     bound = math.log(_CELLULAR_SPREAD)
     for index in itertools.count():
         if index % 10 == 0:
-            place += _CELLULAR_SIGMA * _normal(draws) - _CELLULAR_PULL * place
-            place = max(-bound, min(bound, place))
-        yield shape.rate_bps * math.exp(place)
+            offset += _CELLULAR_SIGMA * _normal(draws) - _CELLULAR_PULL * offset
+            offset = max(-bound, min(bound, offset))
+        yield shape.rate_bps * math.exp(offset)
 
 
 def _leo(shape: Shape) -> Iterator[float]:

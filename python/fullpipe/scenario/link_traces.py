@@ -51,10 +51,10 @@ def verify(plan: Mapping[str, Any]) -> None:
     for link, key, planned in _planned(plan):
         read = rate_trace if key == "rate_trace" else delay_trace
         try:
-            found = read(planned["path"])
+            trace = read(planned["path"])
         except ValueError as error:
             raise UserError(f"link {link}: {key}: {error}") from None
-        if found.sha256 != planned["sha256"]:
+        if trace.sha256 != planned["sha256"]:
             raise UserError(
                 f"link {link}: {key}: {planned['path']}: has changed since the run was planned"
             )
@@ -72,12 +72,12 @@ def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, A
 
 def _stamp(path: str) -> tuple[int, int]:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError as error:
         raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
         raise ValueError(f"{path!r}: is no name of a file") from None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 @functools.lru_cache(maxsize=256)

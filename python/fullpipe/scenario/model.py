@@ -69,23 +69,28 @@ class Scenario(Section):
         "scenario", min_length=1, max_length=200, description="name in tables, plots and reports"
     )
     flent_test: str | None = Field(
-        None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9_-]+$",
+        None,
+        min_length=1,
+        max_length=60,
+        pattern=r"^[A-Za-z0-9_-]+$",
         description="Flent's test that this scenario is (`fullpipe test`); it is exported as that",
-    )  # fmt: skip
+    )
     duration: Duration = Field(description="how long the run lasts")
     warmup: Time = Field(0, description="time at the start that metrics leave out")
     seed: int = Field(1, ge=0, le=2**63 - 1, description="seed of all random numbers")
     start_spread: Time | None = Field(
-        None, description="each flow starts later by a random time up to this, drawn from the "
-        "seed; default: 0, in repeated runs (--repeat, compare, sweeps, experiments) 5ms, since "
-        "before the first loss nothing else differs between seeds"
-    )  # fmt: skip
+        None,
+        description="each flow starts later by a random time up to this, drawn from the seed; "
+        "default: 0, in repeated runs (--repeat, compare, sweeps, experiments) 5ms, since before "
+        "the first loss nothing else differs between seeds",
+    )
     rtt_spread: Spread | None = Field(
-        None, description="all RTTs are longer by one random time up to this, drawn from the seed; "
-        "default: 0, in repeated runs too; without it, a full queue drops what arrives just before "
-        "a packet leaves and takes what arrives just after; a buffer in BDP stays that of the base "
-        "RTT"
-    )  # fmt: skip
+        None,
+        description="all RTTs are longer by one random time up to this, drawn from the seed; "
+        "default: 0, in repeated runs too; without it, a full queue drops what arrives just "
+        "before a packet leaves and takes what arrives just after; a buffer in BDP stays that of "
+        "the base RTT",
+    )
     sample_interval: Interval = Field(
         100 * 10**6, description="interval between samples of flows and queues"
     )
@@ -94,9 +99,10 @@ class Scenario(Section):
         None, description="a Wi-Fi hop before the path, whose stations send and receive"
     )
     link: list[Link] = Field(
-        [], max_length=64, description="a row of links instead of [path], which may then hold mtu "
-        "and ecn only"
-    )  # fmt: skip
+        [],
+        max_length=64,
+        description="a row of links instead of [path], which may then hold mtu and ecn only",
+    )
     flow: list[Flow] = Field([], description="the connections")
     page: list[Page] = Field([], max_length=64, description="pages that are loaded")
     udp: list[Udp] = Field([], max_length=64, description="streams of datagrams")
@@ -104,9 +110,10 @@ class Scenario(Section):
     probe: list[Probe] = Field([], max_length=16)
     host: Host = Field(default_factory=Host)
     cc: dict[str, CcTable] = Field(
-        {}, description="changed constants, [cc.bbr3] probe_down_gain = 0.9, and variants, "
-        '[cc.cubic85] base = "cubic" beta = 0.85'
-    )  # fmt: skip
+        {},
+        description="changed constants, [cc.bbr3] probe_down_gain = 0.9, and variants, "
+        '[cc.cubic85] base = "cubic" beta = 0.85',
+    )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -114,13 +121,13 @@ class Scenario(Section):
         """With a row of links, `path` describes its bottleneck."""
         if not isinstance(document, Mapping) or not document.get("link"):
             return read(document)
-        given = document.get("path", {})
-        if not isinstance(given, Mapping):
+        written = document.get("path", {})
+        if not isinstance(written, Mapping):
             return read(document)
-        for key in given:
+        for key in written:
             if key not in BESIDE_LINKS:
                 raise ValueError(f"path.{key}: beside [[link]], [path] holds mtu and ecn only")
-        scenario = read({**document, "path": {"rate": "1mbit", "rtt": "1ns", **given}})
+        scenario = read({**document, "path": {"rate": "1mbit", "rtt": "1ns", **written}})
         path = scenario.path.model_copy(update=_bottleneck(scenario.link))
         return scenario.model_copy(update={"path": path})
 
@@ -148,8 +155,8 @@ class Scenario(Section):
     @property
     def channels(self) -> list[WifiOptions]:
         """All Wi-Fi channels of the network."""
-        found = [self.wifi, *(link.channel for link in self.link)]
-        return [channel for channel in found if channel is not None]
+        channels = [self.wifi, *(link.channel for link in self.link)]
+        return [channel for channel in channels if channel is not None]
 
     @property
     def cc_tables(self) -> dict[str, Table]:
@@ -162,33 +169,36 @@ class Scenario(Section):
             return self
         return self.model_copy(update={"start_spread": REPEATED_START_SPREAD_NS})
 
-    def route(self, one: Routed) -> tuple[int, int]:
+    def route(self, routed: Routed) -> tuple[int, int]:
         """Positions of the first and the last link that it passes."""
         names = [link.name for link in self.link] or [""]
-        first = 0 if one.enter is None else names.index(one.enter)
-        last = len(names) - 1 if one.leave is None else names.index(one.leave)
+        first = 0 if routed.enter is None else names.index(routed.enter)
+        last = len(names) - 1 if routed.leave is None else names.index(routed.leave)
         return first, last
 
     def _routed(self) -> Iterator[tuple[str, Routed]]:
         """Everything that sends, with its key, such as `flow.0`."""
         tables: dict[str, Sequence[Routed]] = {
-            "flow": self.flow, "page": self.page, "udp": self.udp, "traffic": self.traffic,
+            "flow": self.flow,
+            "page": self.page,
+            "udp": self.udp,
+            "traffic": self.traffic,
             "probe": self.probe,
-        }  # fmt: skip
+        }
         for name, members in tables.items():
-            for index, one in enumerate(members):
-                yield f"{name}.{index}", one
+            for index, routed in enumerate(members):
+                yield f"{name}.{index}", routed
 
     def _check_times(self) -> None:
         if self.warmup >= self.duration:
             raise ValueError("warmup: must be shorter than duration")
         if self.rtt_spread_ns > units.MAX_TIME_NS:
             raise ValueError("rtt_spread: its packets take more than a week at the bottleneck")
-        for key, one in self._routed():
-            latest = one.start
-            if isinstance(one, Flow):
-                latest += one.start_step * (one.count - 1) + (self.start_spread or 0)
-            if latest >= self.duration and not isinstance(one, Probe):
+        for key, routed in self._routed():
+            latest = routed.start
+            if isinstance(routed, Flow):
+                latest += routed.start_step * (routed.count - 1) + (self.start_spread or 0)
+            if latest >= self.duration and not isinstance(routed, Probe):
                 raise ValueError(f"{key}.start: must be before the end of the run")
 
     def _check_sizes(self) -> None:
@@ -218,22 +228,22 @@ class Scenario(Section):
 
     def _check_names(self) -> None:
         links = ((f"link.{index}", link.name) for index, link in enumerate(self.link))
-        named = ((key, one.name) for key, one in self._routed())
-        known: set[tuple[str, str]] = set()
+        named = ((key, routed.name) for key, routed in self._routed())
+        used: set[tuple[str, str]] = set()
         for key, name in (*links, *named):
             kind = key.partition(".")[0]
-            if name is not None and (kind, name) in known:
+            if name is not None and (kind, name) in used:
                 raise ValueError(f"{key}.name: is used twice; names must differ")
-            known.add((kind, name or ""))
+            used.add((kind, name or ""))
 
     def _check_stations(self) -> None:
         if self.wifi and any(link.channel for link in self.link):
             raise ValueError("wifi: there is a link of that kind; one of them is enough")
-        stations = [name for one in self.channels for name in station_names(one)]
-        for key, one in self._routed():
-            if one.station is not None and one.station not in stations:
-                known = ", ".join(stations) or "none: there is no Wi-Fi"
-                raise ValueError(f"{key}.station: is not one of {known}")
+        stations = [name for channel in self.channels for name in station_names(channel)]
+        for key, routed in self._routed():
+            if routed.station is not None and routed.station not in stations:
+                names = ", ".join(stations) or "none: there is no Wi-Fi"
+                raise ValueError(f"{key}.station: is not one of {names}")
 
     def _check_links(self) -> None:
         if self.link and all(link.mean_rate is None for link in self.link):
@@ -250,20 +260,20 @@ class Scenario(Section):
     def _check_routes(self) -> None:
         names = [link.name for link in self.link]
         unused = set(range(len(names)))
-        for key, one in self._routed():
+        for key, routed in self._routed():
             for end in ("enter", "leave"):
-                name = getattr(one, end)
+                name = getattr(routed, end)
                 if name is not None and not names:
                     raise ValueError(f"{key}.{end}: needs [[link]] rows")
                 if name is not None and name not in names:
                     raise ValueError(f"{key}.{end}: is no link; known are {', '.join(names)}")
-            first, last = self.route(one)
+            first, last = self.route(routed)
             if first > last:
                 raise ValueError(
                     f"{key}.leave: lies before enter, {names[first]!r}; links are in the order in "
                     "which up flows pass them"
                 )
-            if not isinstance(one, Probe):
+            if not isinstance(routed, Probe):
                 unused -= {*range(first, last + 1)}
         if unused:
             raise ValueError(
@@ -281,9 +291,12 @@ def _bottleneck(links: Sequence[Link]) -> dict[str, Any]:
     if slowest is None:
         return {}
     return {
-        "rate": slowest.mean_rate, "rtt": max(delay_ns, 1), "buffer": slowest.buffer,
-        "qdisc": slowest.qdisc, "qdisc_options": slowest.qdisc_options,
-    }  # fmt: skip
+        "rate": slowest.mean_rate,
+        "rtt": max(delay_ns, 1),
+        "buffer": slowest.buffer,
+        "qdisc": slowest.qdisc,
+        "qdisc_options": slowest.qdisc_options,
+    }
 
 
 def load_scenario(path: FilePath | str, changes: Iterable[str] = ()) -> Scenario:

@@ -10,8 +10,16 @@ from fullpipe.scenario.model import Scenario
 
 #: What belongs to a scenario's network, hosts and randomness, and not to its flows.
 _KEYS = (
-    "path", "link", "wifi", "host", "cc", "seed", "sample_interval", "start_spread", "rtt_spread",
-)  # fmt: skip
+    "path",
+    "link",
+    "wifi",
+    "host",
+    "cc",
+    "seed",
+    "sample_interval",
+    "start_spread",
+    "rtt_spread",
+)
 
 
 def network_of(document: Mapping[str, Any], source: str) -> dict[str, Any]:

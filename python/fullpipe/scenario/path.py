@@ -36,13 +36,15 @@ class Path(Queue):
     rate: Rate = Field(description="rate of the bottleneck, on the wire")
     rtt: Duration = Field(description="base RTT, without queueing and serialization delay")
     forward_delay: Time = Field(
-        0, description="part of the base RTT after the bottleneck, in forward direction; the rest "
-        "is in reverse direction, where testbeds put it"
-    )  # fmt: skip
+        0,
+        description="part of the base RTT after the bottleneck, in forward direction; the rest is "
+        "in reverse direction, where testbeds put it",
+    )
     reverse_rate: Rate | None = Field(
-        None, description="rate of the reverse direction; default: rate if data flow down, else "
-        "not limited"
-    )  # fmt: skip
+        None,
+        description="rate of the reverse direction; default: rate if data flow down, else not "
+        "limited",
+    )
     reverse_buffer: Buffer | None = Field(
         None, description="limit of the reverse queue; default: as for buffer"
     )
@@ -50,9 +52,10 @@ class Path(Queue):
         "fifo", description="queue discipline of the reverse direction"
     )
     reverse_qdisc_options: QdiscOptions | None = Field(
-        None, description="options of reverse_qdisc; default: qdisc_options if both disciplines "
-        "are the same"
-    )  # fmt: skip
+        None,
+        description="options of reverse_qdisc; default: qdisc_options if both disciplines are the "
+        "same",
+    )
     mtu: int = Field(1500, ge=576, le=9000, description="largest IP packet, in bytes")
     loss: Loss = Field(0.0, description="random loss at the senders' egress")
     loss_correlation: Ratio = Field(
@@ -62,22 +65,25 @@ class Path(Queue):
         False, description="marks ECT packets CE instead of dropping them (netem's ecn)"
     )
     loss_per: Literal["packet", "burst"] = Field(
-        "packet", description="burst: one draw for all packets that TCP sends at once, as netem "
-        "at a sender sees them"
-    )  # fmt: skip
+        "packet",
+        description="burst: one draw for all packets that TCP sends at once, as netem at a sender "
+        "sees them",
+    )
     reverse_loss: Loss = Field(0.0, description="random loss in reverse direction")
     jitter: Time = Field(
         0, description="largest random extra delay in reverse direction, uniform from 0"
     )
     jitter_shape: JitterShape = Field(
-        "per_packet", description="per_packet: each packet draws a delay and never overtakes; "
-        "slotted: packets that arrive during one delay leave together"
-    )  # fmt: skip
+        "per_packet",
+        description="per_packet: each packet draws a delay and never overtakes; slotted: packets "
+        "that arrive during one delay leave together",
+    )
     ecn: EcnChoice = Field(
-        False, description="flows negotiate ECN and AQMs mark; true or classic: RFC 3168; accecn: "
+        False,
+        description="flows negotiate ECN and AQMs mark; true or classic: RFC 3168; accecn: "
         "receivers count marks (RFC 9768, kernels from 7.0); l4s: accecn, and algorithms that "
-        "respond to marks in proportion send ECT(1)"
-    )  # fmt: skip
+        "respond to marks in proportion send ECT(1)",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Path:

@@ -35,7 +35,7 @@ def _read_options(
         return Options()  # the name was refused already
     options = DISCIPLINES[name].options
     if isinstance(written, dict) and not written.keys() <= options.model_fields.keys():
-        others = [key for key in written if key not in options.model_fields]
+        unknown = [key for key in written if key not in options.model_fields]
         raise ValidationError.from_exception_data(
             name,
             [
@@ -44,7 +44,7 @@ def _read_options(
                     loc=(str(key),),
                     input=written[key],
                 )
-                for key in others
+                for key in unknown
             ],
         )
     return options.model_validate(written)
@@ -52,12 +52,12 @@ def _read_options(
 
 def _why_not(key: str, name: str) -> Any:
     """Why a discipline has no option of this name, and which one has."""
-    having = [other for other, row in DISCIPLINES.items() if key in row.options.model_fields]
+    having = [owner for owner, row in DISCIPLINES.items() if key in row.options.model_fields]
     if having:
         verb = "has" if len(having) == 1 else "have"
         return f"not an option of {name}; {', '.join(having)} {verb} it"
-    known = list(DISCIPLINES[name].options.model_fields)
-    return unknown_key(key, known) if known else f"unknown key; {name} has no options"
+    options = list(DISCIPLINES[name].options.model_fields)
+    return unknown_key(key, options) if options else f"unknown key; {name} has no options"
 
 
 # Pydantic reads these types from the registry; a type checker cannot.
@@ -88,9 +88,10 @@ class Queue(Section):
         None, ge=0, le=256, description="least size of a packet on the link, in bytes; default: 0"
     )
     framing: Framing | None = Field(
-        None, description="link-layer framing: atm has 53-byte cells that carry 48, ptm 65 bytes "
-        "for 64; default: none"
-    )  # fmt: skip
+        None,
+        description="link-layer framing: atm has 53-byte cells that carry 48, ptm 65 bytes for "
+        "64; default: none",
+    )
 
     @property
     def link_layer(self) -> LinkLayer | None:

@@ -14,9 +14,12 @@ class Routed(Section):
     """A flow, page, stream, group of flows or probe."""
 
     name: str | None = Field(
-        None, min_length=1, max_length=60, pattern=NAME_PATTERN,
+        None,
+        min_length=1,
+        max_length=60,
+        pattern=NAME_PATTERN,
         description="name in tables and plots; default: such as bbr3.1, page.1 or ping.1",
-    )  # fmt: skip
+    )
     start: Time = Field(0, description="when it starts")
     dscp: Dscp = Field(0, description="DSCP of its packets, ACKs and answers included")
     station: str | None = Field(
@@ -34,13 +37,19 @@ class Hosted(Routed):
     """What runs on hosts of its choice."""
 
     host: int = Field(
-        0, ge=0, le=255, description="number of the host at its near end, where up flows start; "
-        "what has the same number shares a host and its address"
-    )  # fmt: skip
+        0,
+        ge=0,
+        le=255,
+        description="number of the host at its near end, where up flows start; what has the same "
+        "number shares a host and its address",
+    )
     far_host: int | None = Field(
-        None, ge=0, le=255, description="number of the host at its far end; default: that of host, "
-        "so that different hosts have different servers"
-    )  # fmt: skip
+        None,
+        ge=0,
+        le=255,
+        description="number of the host at its far end; default: that of host, so that different "
+        "hosts have different servers",
+    )
 
     @property
     def host_numbers(self) -> tuple[int, int]:

@@ -22,16 +22,21 @@ class Sysctl(Section):
         None, ge=1, le=2**31 - 1, description="bytes that the socket takes beyond what is sent"
     )
     tcp_min_tso_segs: int | None = Field(
-        None, ge=1, le=255, description="least packets of a burst (Linux: 2), of algorithms that "
-        "leave it to TCP"
-    )  # fmt: skip
+        None,
+        ge=1,
+        le=255,
+        description="least packets of a burst (Linux: 2), of algorithms that leave it to TCP",
+    )
     tcp_tso_rtt_log: int | None = Field(
         None, ge=0, le=31, description="bursts may be larger below 2^this us of RTT (Linux: 9)"
     )
     tcp_pacing_ss_ratio: int | None = Field(
-        None, ge=1, le=1000, description="pacing rate of slow start, in percent of a window in an "
-        "RTT (Linux: 200), of algorithms that set none"
-    )  # fmt: skip
+        None,
+        ge=1,
+        le=1000,
+        description="pacing rate of slow start, in percent of a window in an RTT (Linux: 200), of "
+        "algorithms that set none",
+    )
     tcp_pacing_ca_ratio: int | None = Field(
         None, ge=1, le=1000, description="the same after slow start (Linux: 120)"
     )

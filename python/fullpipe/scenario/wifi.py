@@ -29,9 +29,10 @@ class WifiQueue(Section):
     """Where the packets of one node wait for the channel."""
 
     kind: Literal["mac80211", "driver"] = Field(
-        "mac80211", description="mac80211: fq_codel for each station with airtime fairness and "
-        "airtime queue limits (AQL); driver: a FIFO for each access category"
-    )  # fmt: skip
+        "mac80211",
+        description="mac80211: fq_codel for each station with airtime fairness and airtime queue "
+        "limits (AQL); driver: a FIFO for each access category",
+    )
     packets: int = Field(
         1000,
         ge=1,
@@ -39,25 +40,27 @@ class WifiQueue(Section):
         description="driver: limit of each FIFO, with packets in the air",
     )
     above: Literal["none", "fifo", "fq_codel"] = Field(
-        "none", description="driver: queue discipline above the FIFO, used while that is full; "
-        "none: the FIFO drops"
-    )  # fmt: skip
+        "none",
+        description="driver: queue discipline above the FIFO, used while that is full; none: the "
+        "FIFO drops",
+    )
     above_packets: int = Field(
         1000, ge=1, le=100_000, description="driver: limit of that discipline, in packets"
     )
     target: Time | None = Field(
-        None, description="CoDel's acceptable standing delay; default: 20ms with mac80211, 5ms "
-        "with fq_codel"
-    )  # fmt: skip
+        None,
+        description="CoDel's acceptable standing delay; default: 20ms with mac80211, 5ms with "
+        "fq_codel",
+    )
     ecn: bool = Field(True, description="fq_codel marks ECT packets instead of dropping them")
     aql_low: Time = Field(
-        5 * 10**6, description="mac80211: airtime that a station may always have queued in the "
-        "hardware"
-    )  # fmt: skip
+        5 * 10**6,
+        description="mac80211: airtime that a station may always have queued in the hardware",
+    )
     aql_high: Time = Field(
-        12 * 10**6, description="mac80211: the same, while all stations together have less than "
-        "aql_threshold"
-    )  # fmt: skip
+        12 * 10**6,
+        description="mac80211: the same, while all stations together have less than aql_threshold",
+    )
     aql_threshold: Time = Field(
         24 * 10**6, description="mac80211: airtime queued by all stations that separates the two"
     )
@@ -78,9 +81,12 @@ class WifiStation(Section):
     """One station, or `count` equal ones. Keys left out are those of the channel."""
 
     name: str | None = Field(
-        None, min_length=1, max_length=60, pattern=r"^[A-Za-z0-9._+-]+$",
+        None,
+        min_length=1,
+        max_length=60,
+        pattern=r"^[A-Za-z0-9._+-]+$",
         description="name for `station` keys; default: station. and a number",
-    )  # fmt: skip
+    )
     count: int = Field(1, ge=1, le=MAX_STATIONS, description="number of stations like this")
     mcs: int | Literal["minstrel"] | None = Field(
         None, description="MCS of its frames; default: the channel's"
@@ -110,9 +116,10 @@ class WifiOptions(Section):
         "800ns", description="guard interval of data symbols"
     )
     mcs: int | Literal["minstrel"] = Field(
-        "minstrel", description="MCS of data frames, 0 to 31 with 802.11n, 0 to 9 with 802.11ac; "
-        "minstrel: chosen by past success"
-    )  # fmt: skip
+        "minstrel",
+        description="MCS of data frames, 0 to 31 with 802.11n, 0 to 9 with 802.11ac; minstrel: "
+        "chosen by past success",
+    )
     snr: Snr | list[tuple[Time, Snr]] | None = Field(
         None, description="SNR in dB, or times and the SNR from each on; default: no noise"
     )
@@ -129,9 +136,10 @@ class WifiOptions(Section):
         [], max_length=MAX_STATIONS, description="the stations; default: one, called station"
     )
     ampdu: dict[Category, Annotated[int, Field(ge=0, le=1048575)]] = Field(
-        {}, description="largest A-MPDU in bytes by access category, 0 for no aggregation; "
-        "default: 65535 with 802.11n, 1048575 with 802.11ac"
-    )  # fmt: skip
+        {},
+        description="largest A-MPDU in bytes by access category, 0 for no aggregation; default: "
+        "65535 with 802.11n, 1048575 with 802.11ac",
+    )
     txop: dict[Category, Time] = Field(
         {}, description="TXOP limits by access category; default: VI 3008us, VO 1504us, others 0"
     )
@@ -146,17 +154,20 @@ class WifiOptions(Section):
         102_400_000, description="interval between beacons; 0: no beacons"
     )
     rules: Literal["standard", "ns3"] = Field(
-        "standard", description="ns3: as ns-3 3.44 departs from the standard, for comparisons with "
-        "it (docs/background/wifi.md)"
-    )  # fmt: skip
+        "standard",
+        description="ns3: as ns-3 3.44 departs from the standard, for comparisons with it "
+        "(docs/background/wifi.md)",
+    )
     block_ack_request: bool | None = Field(
-        None, description="a sender requests the BlockAck after a collision of A-MPDUs; default: "
-        "false, with the rules of ns3 true"
-    )  # fmt: skip
+        None,
+        description="a sender requests the BlockAck after a collision of A-MPDUs; default: false, "
+        "with the rules of ns3 true",
+    )
     eifs: bool | None = Field(
-        None, description="stations wait for EIFS after a collision; default: true, with the rules "
-        "of ns3 false"
-    )  # fmt: skip
+        None,
+        description="stations wait for EIFS after a collision; default: true, with the rules of "
+        "ns3 false",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> WifiOptions:
@@ -206,9 +217,17 @@ def vht_mode_exists(width_mhz: int, streams: int, mcs: int) -> bool:
     """Whether 802.11ac has this MCS: bits of a symbol must divide evenly among the encoders
     (802.11-2020, 21.5)."""
     bits, numerator, denominator = (
-        (1, 1, 2), (2, 1, 2), (2, 3, 4), (4, 1, 2), (4, 3, 4), (6, 2, 3), (6, 3, 4), (6, 5, 6),
-        (8, 3, 4), (8, 5, 6),
-    )[mcs]  # fmt: skip
+        (1, 1, 2),
+        (2, 1, 2),
+        (2, 3, 4),
+        (4, 1, 2),
+        (4, 3, 4),
+        (6, 2, 3),
+        (6, 3, 4),
+        (6, 5, 6),
+        (8, 3, 4),
+        (8, 5, 6),
+    )[mcs]
     coded = {20: 52, 40: 108, 80: 234, 160: 468}[width_mhz] * bits * streams
     data = coded * numerator // denominator
     encoders = max(1, -(-data * 250_000 // 540_000_000))

@@ -78,13 +78,15 @@ class Codel(Options):
         100 * MS, description="how long the delay must exceed the target before packets are dropped"
     )
     ce_threshold: Time | None = Field(
-        None, description="packets that waited longer are marked if they can carry a mark, with or "
-        "without path.ecn; default: never"
-    )  # fmt: skip
+        None,
+        description="packets that waited longer are marked if they can carry a mark, with or "
+        "without path.ecn; default: never",
+    )
     kernel: KernelName | None = Field(
-        None, description="Linux release whose CoDel it is; default: the newest; those from before "
-        "March 2026 drop packets of flows that pause"
-    )  # fmt: skip
+        None,
+        description="Linux release whose CoDel it is; default: the newest; those from before "
+        "March 2026 drop packets of flows that pause",
+    )
 
     def parameters(self, port: Port) -> dict[str, Any]:
         return {
@@ -122,9 +124,10 @@ class Pie(Options):
 
     target: Duration = Field(15 * MS, description="acceptable queueing delay")
     update: Update = Field(
-        15 * MS, description="what the timer of the drop probability is set to; the kernel counts "
-        "in ticks of 4ms and never fires early, so 15ms is 20ms"
-    )  # fmt: skip
+        15 * MS,
+        description="what the timer of the drop probability is set to; the kernel counts in ticks "
+        "of 4ms and never fires early, so 15ms is 20ms",
+    )
     alpha: float = Field(0.125, ge=0, le=100, description="weight of the delay, in Hz")
     beta: float = Field(1.25, ge=0, le=100, description="weight of the delay's change, in Hz")
     byte_mode: bool = Field(False, description="drops small packets less often")
@@ -172,13 +175,15 @@ class Fq(Options):
     )
     flow_limit: int = Field(100, ge=1, le=10**6, description="packets that one flow may queue")
     ce_threshold: Time | None = Field(
-        None, description="packets that leave later than this after they might have left are "
-        "marked; default: never"
-    )  # fmt: skip
+        None,
+        description="packets that leave later than this after they might have left are marked; "
+        "default: never",
+    )
     kernel: KernelName | None = Field(
-        None, description="Linux release whose fq it is; default: the newest; before 6.7 it has no "
-        "bands, behind which new flows wait"
-    )  # fmt: skip
+        None,
+        description="Linux release whose fq it is; default: the newest; before 6.7 it has no "
+        "bands, behind which new flows wait",
+    )
 
     def parameters(self, port: Port) -> dict[str, Any]:
         return {
@@ -226,14 +231,16 @@ class Red(Options):
         None, description="average queue below which nothing is dropped; default: a third of max"
     )
     max: Size | None = Field(
-        None, description="average queue above which every packet is dropped; default: half the "
-        "buffer, at least three full packets"
-    )  # fmt: skip
+        None,
+        description="average queue above which every packet is dropped; default: half the buffer, "
+        "at least three full packets",
+    )
     max_probability: Ratio = Field(0.02, description="probability of a drop just below max")
     adaptive: bool = Field(
-        False, description="adapts max_probability, from 1% to 50%, so that the average queue "
-        "stays in the middle between min and max (Adaptive RED)"
-    )  # fmt: skip
+        False,
+        description="adapts max_probability, from 1% to 50%, so that the average queue stays in "
+        "the middle between min and max (Adaptive RED)",
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Red:
@@ -276,9 +283,11 @@ class DualPi2(Options):
     beta: float = Field(3.2, ge=0, le=100, description="weight of the delay's change, in Hz")
     step: Time = Field(1 * MS, description="L4S packets that queued for longer are marked")
     min_qlen_step: int = Field(
-        0, ge=0, le=10**6, description="packets in the L queue below which an arriving packet is "
-        "not held to `step`"
-    )  # fmt: skip
+        0,
+        ge=0,
+        le=10**6,
+        description="packets in the L queue below which an arriving packet is not held to `step`",
+    )
     coupling: int = Field(
         2, ge=1, le=255, description="the base probability times this marks L4S packets"
     )
@@ -310,32 +319,43 @@ class Cake(Options):
         None, description="acceptable standing queueing delay; default: a twentieth of rtt"
     )
     bandwidth: Literal["path", "unlimited"] = Field(
-        "path", description="path: CAKE shapes to the link's rate, as on home routers; unlimited: "
-        "htb shapes above CAKE"
-    )  # fmt: skip
+        "path",
+        description="path: CAKE shapes to the link's rate, as on home routers; unlimited: htb "
+        "shapes above CAKE",
+    )
     tins: Literal["besteffort", "diffserv3", "diffserv4", "diffserv8", "precedence"] = Field(
         "diffserv3", description="traffic classes by DSCP"
     )
     isolation: Literal[
-        "flowblind", "srchost", "dsthost", "hosts", "flows", "dual-srchost", "dual-dsthost",
+        "flowblind",
+        "srchost",
+        "dsthost",
+        "hosts",
+        "flows",
+        "dual-srchost",
+        "dual-dsthost",
         "triple-isolate",
-    ] = Field("triple-isolate", description="which flows and hosts get fair shares")  # fmt: skip
+    ] = Field("triple-isolate", description="which flows and hosts get fair shares")
     ack_filter: Literal["no", "filter", "aggressive"] = Field(
         "no", description="drops ACKs in the queue that a newer ACK makes redundant"
     )
     overhead: Overhead | None = Field(None, description=f"{ABOUT}; default: the link's")
     mpu: int | None = Field(
-        None, ge=0, le=256, description="least size of a packet on the link, in bytes; default: "
-        "the link's"
-    )  # fmt: skip
+        None,
+        ge=0,
+        le=256,
+        description="least size of a packet on the link, in bytes; default: the link's",
+    )
     framing: Framing | None = Field(
-        None, description="link-layer framing; atm: 53-byte cells that carry 48; ptm: 65 bytes "
-        "for 64; default: the link's"
-    )  # fmt: skip
+        None,
+        description="link-layer framing; atm: 53-byte cells that carry 48; ptm: 65 bytes for 64; "
+        "default: the link's",
+    )
     nat: bool = Field(
-        False, description="tells hosts behind NAT apart; without effect, as nothing translates "
-        "addresses here"
-    )  # fmt: skip
+        False,
+        description="tells hosts behind NAT apart; without effect, as nothing translates "
+        "addresses here",
+    )
     ingress: bool = Field(False, description="dropped packets count against the rate")
     autorate_ingress: bool = Field(
         False, description="sets the bandwidth by the rate at which packets arrive"
@@ -415,9 +435,10 @@ class Tbf(Options):
     """Token bucket filter over a FIFO (sch_tbf)."""
 
     burst: Size32 | None = Field(
-        None, description="size of the bucket; default: what the rate carries in 4ms, at least two "
-        "full packets"
-    )  # fmt: skip
+        None,
+        description="size of the bucket; default: what the rate carries in 4ms, at least two full "
+        "packets",
+    )
 
     @property
     def keeps_rate(self) -> bool:

@@ -62,7 +62,5 @@ DISCIPLINES: dict[str, Discipline] = {
     "sfq": Discipline(Sfq, ("sch_sfq",), **_packets(127)),
     "tbf": Discipline(Tbf, ("sch_tbf",), "bytes", tc="tbf rate 1mbit burst 10kb limit 100kb"),
     "prio": Discipline(Prio, ("sch_prio", "cls_u32")),
-    "dualpi2": Discipline(
-        DualPi2, ("sch_dualpi2",), **_packets(10_000), takes_ect_for_l4s=True
-    ),
-}  # fmt: skip
+    "dualpi2": Discipline(DualPi2, ("sch_dualpi2",), **_packets(10_000), takes_ect_for_l4s=True),
+}

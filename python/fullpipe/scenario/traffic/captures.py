@@ -50,11 +50,11 @@ def read(path: Path, silence_ns: int = SILENCE_NS) -> dict[str, Integers]:
 
     Raises UserError where it cannot be read, is no capture, is cut off, or holds no payload."""
     # By flow: its number, and when it last sent.
-    known: dict[bytes, list[int]] = {}
+    flows: dict[bytes, list[int]] = {}
     columns = {name: array("Q") for name in ("flow", "start_us", "pause_us", "bytes")}
     starts = array("Q")
     # Position of each flow's open chunk; a chunk grows until a silence.
-    place = array("Q")
+    open_chunks = array("Q")
     zero_ns: int | None = None
     for at_ns, key, payload in _packets(path):
         zero_ns = at_ns if zero_ns is None else zero_ns
@@ -63,26 +63,26 @@ def read(path: Path, silence_ns: int = SILENCE_NS) -> dict[str, Integers]:
             raise UserError(
                 f"{path}: a packet comes more than a week after the first; cut the capture"
             )
-        state = known.get(key)
+        state = flows.get(key)
         if state is None:
-            state = known[key] = [len(known), since_ns]
+            state = flows[key] = [len(flows), since_ns]
             starts.append(since_ns // 1000)
-            place.append(0)
+            open_chunks.append(0)
             pause_ns = 0
         else:
             pause_ns = max(since_ns - state[1], 0)
             state[1] = max(since_ns, state[1])
             if pause_ns < silence_ns:
-                columns["bytes"][place[state[0]]] += payload
+                columns["bytes"][open_chunks[state[0]]] += payload
                 continue
         if len(columns["flow"]) >= MAX_CHUNKS:
             raise UserError(f"{path}: more than {MAX_CHUNKS} chunks; cut the capture")
-        place[state[0]] = len(columns["flow"])
+        open_chunks[state[0]] = len(columns["flow"])
         columns["flow"].append(state[0])
         columns["start_us"].append(starts[state[0]])
         columns["pause_us"].append(pause_ns // 1000)
         columns["bytes"].append(payload)
-    if not known:
+    if not flows:
         raise UserError(f"{path}: holds no TCP or UDP payload; a trace has at least one flow")
     return {name: np.array(values, np.uint64) for name, values in columns.items()}
 
@@ -90,9 +90,9 @@ def read(path: Path, silence_ns: int = SILENCE_NS) -> dict[str, Integers]:
 def _packets(path: Path) -> Iterator[tuple[int, bytes, int]]:
     """(time in ns, addresses and ports, payload bytes) of every packet with payload."""
     for at_ns, packet in packets_of(path):
-        found = _flow_of(packet)
-        if found is not None:
-            yield at_ns, *found
+        flow = _flow_of(packet)
+        if flow is not None:
+            yield at_ns, *flow
 
 
 def packets_of(path: Path) -> Iterator[tuple[int, Any]]:

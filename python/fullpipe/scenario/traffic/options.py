@@ -30,59 +30,78 @@ class Traffic(Routed):
         "up", description="direction of the data; up: forward, down: reverse"
     )
     load: float | None = Field(
-        None, gt=0, le=10, allow_inf_nan=False, description="share of the bottleneck's rate that "
-        "the flows need, headers included; the arrival rate follows from it"
-    )  # fmt: skip
+        None,
+        gt=0,
+        le=10,
+        allow_inf_nan=False,
+        description="share of the bottleneck's rate that the flows need, headers included; the "
+        "arrival rate follows from it",
+    )
     flows_per_s: float | None = Field(
-        None, gt=0, le=MAX_ARRIVALS_PER_S, allow_inf_nan=False, description="arrival rate, in "
-        "flows per second"
-    )  # fmt: skip
+        None,
+        gt=0,
+        le=MAX_ARRIVALS_PER_S,
+        allow_inf_nan=False,
+        description="arrival rate, in flows per second",
+    )
     arrivals: Literal["poisson", "lognormal"] = Field(
-        "poisson", description="distribution of the intervals between arrivals; poisson: "
-        "exponential"
-    )  # fmt: skip
+        "poisson",
+        description="distribution of the intervals between arrivals; poisson: exponential",
+    )
     sigma: float = Field(
-        1.0, gt=0, le=5, allow_inf_nan=False,
+        1.0,
+        gt=0,
+        le=5,
+        allow_inf_nan=False,
         description="lognormal: standard deviation of an interval's logarithm",
-    )  # fmt: skip
+    )
     sizes: str | None = Field(
-        None, max_length=1000, description="flow sizes: one such as 100KB; websearch, vl2 or "
-        "pareto; or a CSV file of equally likely sizes in bytes, or of sizes and the share of "
-        "flows that are no larger"
-    )  # fmt: skip
+        None,
+        max_length=1000,
+        description="flow sizes: one such as 100KB; websearch, vl2 or pareto; or a CSV file of "
+        "equally likely sizes in bytes, or of sizes and the share of flows that are no larger",
+    )
     pareto_shape: float = Field(
         1.2, ge=0.1, le=10, allow_inf_nan=False, description="pareto: shape parameter"
     )
     pareto_min: Size = Field(1024, description="pareto: smallest size")
     pareto_max: Size = Field(100 * 2**20, description="pareto: largest size")
     trace: str | None = Field(
-        None, max_length=1000, description="file of flows, CSV or Parquet; or "
-        "mawi: generated to match the published figures of bless2025's capture"
-    )  # fmt: skip
+        None,
+        max_length=1000,
+        description="file of flows, CSV or Parquet; or mawi: generated to match the published "
+        "figures of bless2025's capture",
+    )
     configuration: Literal["replay", "collapsed", "synthetic"] = Field(
-        "replay", description="how a trace is used; replay: chunks and pauses as they are; "
-        "collapsed: each flow without its pauses; synthetic: intervals and sizes of collapsed "
-        "flows, drawn independently"
-    )  # fmt: skip
+        "replay",
+        description="how a trace is used; replay: chunks and pauses as they are; collapsed: each "
+        "flow without its pauses; synthetic: intervals and sizes of collapsed flows, drawn "
+        "independently",
+    )
     trace_length: Time = Field(900 * 10**9, description="mawi: time over which flows arrive")
     trace_rate: Rate = Field(1_250_000_000, description="mawi: mean rate of the payload")
     trace_seed: int = Field(
-        1, ge=0, le=2**32, description="mawi: seed of the trace, which the seed of a run does not "
-        "change"
-    )  # fmt: skip
+        1,
+        ge=0,
+        le=2**32,
+        description="mawi: seed of the trace, which the seed of a run does not change",
+    )
     senders: int = Field(1, ge=1, le=MAX_SENDERS, description="hosts that take turns in sending")
     rtts: list[Duration] = Field(
-        [], max_length=MAX_SENDERS, description="base RTTs of the senders, one for all or one "
-        "each; default: the path's"
-    )  # fmt: skip
+        [],
+        max_length=MAX_SENDERS,
+        description="base RTTs of the senders, one for all or one each; default: the path's",
+    )
     stop: Time | None = Field(
         None, description="when arrivals stop; flows that have started go on; default: at the end"
     )
     ecn: bool | None = Field(None, description="negotiates ECN; default: as the path says")
     samples: list[Annotated[int, Field(ge=0, lt=2**32)]] = Field(
-        [], max_length=MAX_SAMPLED, description="numbers of the flows, 0 the first to arrive, "
-        "whose window, RTT and progress are sampled like those of [[flow]]"
-    )  # fmt: skip
+        [],
+        max_length=MAX_SAMPLED,
+        description="numbers of the flows, 0 the first to arrive, whose window, RTT and progress "
+        "are sampled like those of [[flow]]",
+    )
 
     @field_validator("sizes")
     @classmethod
@@ -124,16 +143,21 @@ def resolve_source(traffic: Traffic, rate_bps: int, mtu_bytes: int) -> dict[str,
     Raises UserError where a file cannot be read, or what is in it is no distribution or trace."""
     if traffic.trace == MAWI:
         return {
-            "kind": "backbone", "seed": traffic.trace_seed, "duration_ns": traffic.trace_length,
-            "rate_bps": traffic.trace_rate, "configuration": traffic.configuration,
-        }  # fmt: skip
+            "kind": "backbone",
+            "seed": traffic.trace_seed,
+            "duration_ns": traffic.trace_length,
+            "rate_bps": traffic.trace_rate,
+            "configuration": traffic.configuration,
+        }
     if traffic.trace is not None:
         from fullpipe.scenario.traffic.traces import fingerprint
 
         return {
-            "kind": "file", "file": traffic.trace, "sha256": fingerprint(traffic.trace),
+            "kind": "file",
+            "file": traffic.trace,
+            "sha256": fingerprint(traffic.trace),
             "configuration": traffic.configuration,
-        }  # fmt: skip
+        }
     if traffic.sizes is None:
         raise UserError("sizes: is missing; or name a trace")
     drawn = sizes.resolve(

@@ -22,17 +22,37 @@ SHIPPED: dict[str, list[tuple[int, float]]] = {
     # Web search in a data centre: Alizadeh et al., DCTCP, SIGCOMM 2010, figure 4; the points are
     # those of WebSearch_distribution.txt, alibaba-edu/High-Precision-Congestion-Control, 9cf8b9e.
     "websearch": [
-        (0, 0), (10_000, 15), (20_000, 20), (30_000, 30), (50_000, 40), (80_000, 53),
-        (200_000, 60), (1_000_000, 70), (2_000_000, 80), (5_000_000, 90), (10_000_000, 97),
+        (0, 0),
+        (10_000, 15),
+        (20_000, 20),
+        (30_000, 30),
+        (50_000, 40),
+        (80_000, 53),
+        (200_000, 60),
+        (1_000_000, 70),
+        (2_000_000, 80),
+        (5_000_000, 90),
+        (10_000_000, 97),
         (30_000_000, 100),
     ],
     # Data mining: Greenberg et al., VL2, SIGCOMM 2009, figure 2; the points are those of
     # VL2_CDF.txt, HKUST-SING/TrafficGenerator, 1c1bc65.
     "vl2": [
-        (0, 0), (180, 10), (216, 20), (560, 30), (900, 40), (1_100, 50), (1_870, 60), (3_160, 70),
-        (10_000, 80), (400_000, 90), (3_160_000, 95), (100_000_000, 98), (1_000_000_000, 100),
+        (0, 0),
+        (180, 10),
+        (216, 20),
+        (560, 30),
+        (900, 40),
+        (1_100, 50),
+        (1_870, 60),
+        (3_160, 70),
+        (10_000, 80),
+        (400_000, 90),
+        (3_160_000, 95),
+        (100_000_000, 98),
+        (1_000_000_000, 100),
     ],
-}  # fmt: skip
+}
 PARETO = "pareto"
 
 
@@ -43,9 +63,9 @@ def check_name(text: str) -> None:
     try:
         units.parse_size(text)
     except units.UnitError:
-        known = ", ".join([*SHIPPED, PARETO])
+        names = ", ".join([*SHIPPED, PARETO])
         raise ValueError(
-            f"is no size such as 100KB, none of {known}, and no file name ending in .csv or .txt"
+            f"is no size such as 100KB, none of {names}, and no file name ending in .csv or .txt"
         ) from None
 
 
@@ -63,9 +83,11 @@ def resolve(text: str, shape: float, least: int, largest: int) -> dict[str, Any]
         return {"kind": "cdf", "points": points}
     if text == PARETO:
         return {
-            "kind": "pareto", "shape_milli": round(1000 * shape), "min_bytes": least,
+            "kind": "pareto",
+            "shape_milli": round(1000 * shape),
+            "min_bytes": least,
             "max_bytes": largest,
-        }  # fmt: skip
+        }
     if is_file(text):
         return read(Path(text))
     return {"kind": "fixed", "bytes": units.parse_size(text)}
@@ -104,10 +126,10 @@ def _points(path: Path, rows: list[tuple[int, list[float]]], sizes: list[int]) -
             "a CDF reaches 1"
         )
     for position in range(1, len(rows)):
-        for what, values in (("size", sizes), ("share", shares)):
+        for title, values in (("size", sizes), ("share", shares)):
             if values[position] < values[position - 1]:
                 raise UserError(
-                    f"{path}:{rows[position][0]}: {what} {values[position]:g}: must not be below "
+                    f"{path}:{rows[position][0]}: {title} {values[position]:g}: must not be below "
                     "the line before it"
                 )
     if shares[0] < 0:

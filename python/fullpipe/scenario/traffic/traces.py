@@ -26,8 +26,12 @@ COLUMNS = ("flow", "start_us", "pause_us", "bytes")
 #: They take about 2 GB of memory in a run.
 MAX_CHUNKS = 50_000_000
 #: Larger values are errors; times are limited to a week, in us.
-LARGEST = {"flow": 2**63, "start_us": 7 * 86_400 * 10**6, "pause_us": 7 * 86_400 * 10**6,
-         "bytes": 2**42}  # fmt: skip
+LARGEST = {
+    "flow": 2**63,
+    "start_us": 7 * 86_400 * 10**6,
+    "pause_us": 7 * 86_400 * 10**6,
+    "bytes": 2**42,
+}
 
 Integers = npt.NDArray[np.uint64]
 
@@ -48,8 +52,8 @@ def fingerprint(name: str) -> str:
     if not is_trace_file(name):
         raise UserError(f"traffic.trace: {name!r}: is neither mawi nor a .csv or .parquet file")
     try:
-        known = Path(name).stat()
-        return _digest(name, known.st_size, known.st_mtime_ns)
+        status = Path(name).stat()
+        return _digest(name, status.st_size, status.st_mtime_ns)
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror}") from None
 
@@ -58,15 +62,15 @@ def traces_of(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The traces of the files that a plan names, by their SHA-256, as `_native.sim.run` takes them.
 
     Raises UserError where a file cannot be read, is no trace, or is not the one of the plan."""
-    found = {}
+    traces = {}
     for group in plan.get("traffic", []):
         source = group["source"]
-        if source["kind"] != "file" or source["sha256"] in found:
+        if source["kind"] != "file" or source["sha256"] in traces:
             continue
         if fingerprint(source["file"]) != source["sha256"]:
             raise UserError(f"{source['file']}: has changed since the plan was made")
-        found[source["sha256"]] = load(source["file"])
-    return found
+        traces[source["sha256"]] = load(source["file"])
+    return traces
 
 
 def load(name: str) -> Any:
@@ -136,8 +140,12 @@ def columns_of(trace: Any) -> dict[str, Integers]:
     """A `_native.traffic.Trace` as columns of one row a chunk; times in us, rounded."""
     flow, start, pause, size = (np.frombuffer(data, np.uint64) for data in trace.columns())
     thousand = np.uint64(1000)
-    return {"flow": flow, "start_us": start // thousand, "pause_us": pause // thousand,
-            "bytes": size}  # fmt: skip
+    return {
+        "flow": flow,
+        "start_us": start // thousand,
+        "pause_us": pause // thousand,
+        "bytes": size,
+    }
 
 
 def _read(path: Path) -> dict[str, Integers]:
@@ -163,8 +171,8 @@ def _read(path: Path) -> dict[str, Integers]:
     except (pa.ArrowException, UnicodeDecodeError) as error:
         reason = "names of columns are not UTF-8"
         if not isinstance(error, UnicodeDecodeError):
-            found = str(error).splitlines()[0]  # which quotes the file
-            reason = "".join(c if c.isprintable() else "?" for c in found[:200])
+            message = str(error).splitlines()[0]  # which quotes the file
+            reason = "".join(c if c.isprintable() else "?" for c in message[:200])
         raise UserError(
             f"{path}: not a trace: {reason}; one row a chunk: {', '.join(COLUMNS)}, whole numbers"
         ) from None
