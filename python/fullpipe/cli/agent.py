@@ -85,14 +85,14 @@ def _address(text: str) -> str:
 
 def _token(file: Path | None) -> str:
     if file is None:
-        place, text = "FULLPIPE_TOKEN", os.environ["FULLPIPE_TOKEN"]
+        source, text = "FULLPIPE_TOKEN", os.environ["FULLPIPE_TOKEN"]
     else:
-        place = f"--token-file {file}"
+        source = f"--token-file {file}"
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{place}: {error}") from error
+            raise UserError(f"{source}: {error}") from error
     token = text.strip().splitlines()[0].strip() if text.strip() else ""
     if len(token) < _TOKEN_CHARACTERS_MIN:
-        raise UserError(f"{place}: a token has at least {_TOKEN_CHARACTERS_MIN} characters")
+        raise UserError(f"{source}: a token has at least {_TOKEN_CHARACTERS_MIN} characters")
     return token

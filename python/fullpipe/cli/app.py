@@ -52,8 +52,8 @@ class _PlainErrors(TyperGroup):
                 from fullpipe.base.refusals import right
 
                 (first, *_) = errors()
-                given, what = repr(first["input"]), right(first)
-                error.message = what if given in what else f"{given}: {what}"
+                value, expected = repr(first["input"]), right(first)
+                error.message = expected if value in expected else f"{value}: {expected}"
             raise
 
 
@@ -68,9 +68,28 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    run, compare, test, choose, scorecard, ci, conformance, differential, packetdrill, hunt, tune,
-    report, schema, doctor, query, plot, effects, serve, qlog, replay, cache,
-):  # fmt: skip
+    run,
+    compare,
+    test,
+    choose,
+    scorecard,
+    ci,
+    conformance,
+    differential,
+    packetdrill,
+    hunt,
+    tune,
+    report,
+    schema,
+    doctor,
+    query,
+    plot,
+    effects,
+    serve,
+    qlog,
+    replay,
+    cache,
+):
     app.command()(command)
 for group in (cc, experiment, sweep, model, trace, flent, traffic, kernel, agent):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2])

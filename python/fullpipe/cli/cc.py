@@ -35,10 +35,10 @@ def list_() -> None:
     table = text_table("name", "algorithm", "in the kernel", "what it is")
     for item in cc_sets().values():
         table.add_row(item.name, item.algorithm, item.kernel_name, item.title)
-    for stack, found in STACKS.items():
-        for control in found.controls:
-            title = f"{found.title}: an extra"
-            table.add_row(f"{stack}:{control}", "", "", title)
+    for name, stack in STACKS.items():
+        for control in stack.controls:
+            title = f"{stack.title}: an extra"
+            table.add_row(f"{name}:{control}", "", "", title)
     console.print(table)
 
 
@@ -51,29 +51,42 @@ def show(name: CcName, json_: Json = False) -> None:
     from fullpipe.authoring.kernel_import import never_set
     from fullpipe.congestion.registry import cc_set, variables_of
 
-    found = cc_set(name)
+    control = cc_set(name)
     variables = [
-        one for one in variables_of(found.algorithm) if one.name not in never_set(found.algorithm)
+        variable
+        for variable in variables_of(control.algorithm)
+        if variable.name not in never_set(control.algorithm)
     ]
     if json_:
         items = [
             {
-                "name": param.name, "value": param.value(value), "unit": param.unit,
-                "min": param.value(param.min), "max": param.value(param.max),
-                "zero": param.zero, "source": param.source, "meaning": param.meaning,
+                "name": param.name,
+                "value": param.value(value),
+                "unit": param.unit,
+                "min": param.value(param.min),
+                "max": param.value(param.max),
+                "zero": param.zero,
+                "source": param.source,
+                "meaning": param.meaning,
                 "default": param.value(param.default),
             }
-            for param, value in zip(found.params, found.values, strict=True)
-        ]  # fmt: skip
-        shown = [
-            {"column": one.column, "unit": one.unit, "meaning": one.meaning} for one in variables
+            for param, value in zip(control.params, control.values, strict=True)
         ]
-        print(json.dumps({"name": found.name, "algorithm": found.algorithm, "constants": items,
-                          "variables": shown}))  # fmt: skip
+        shown = [
+            {"column": variable.column, "unit": variable.unit, "meaning": variable.meaning}
+            for variable in variables
+        ]
+        document = {
+            "name": control.name,
+            "algorithm": control.algorithm,
+            "constants": items,
+            "variables": shown,
+        }
+        print(json.dumps(document))
         return
-    _print_entry(f"{found.name}: {found.title}")
-    _print_entry(f"algorithm {found.algorithm}: {found.sources}")
-    for param, value in zip(found.params, found.values, strict=True):
+    _print_entry(f"{control.name}: {control.title}")
+    _print_entry(f"algorithm {control.algorithm}: {control.sources}")
+    for param, value in zip(control.params, control.values, strict=True):
         mark = "" if value == param.default else "   (differs from the algorithm's default)"
         choice = f"{param.choices[value]} ({param.unit})" if param.choices else None
         value_text = f" = {choice or f'{_decimal(param, value)} {param.unit}'}{mark}"
@@ -86,15 +99,17 @@ def show(name: CcName, json_: Json = False) -> None:
         console.print("\nrecorded (cc_samples): nothing of its own")
         return
     console.print("\nrecorded (cc_samples):")
-    for one in variables:
-        unit = f" ({one.unit})" if one.unit else ""
-        _print_entry(f"{one.column}{unit}: {one.meaning}", "  ", bold=len(one.column))
+    for variable in variables:
+        unit = f" ({variable.unit})" if variable.unit else ""
+        _print_entry(
+            f"{variable.column}{unit}: {variable.meaning}", "  ", bold=len(variable.column)
+        )
 
 
 def _decimal(param: Param, stored: int) -> str:
     """A stored value as a decimal; an integer with all its digits."""
-    whole, rest = divmod(stored - param.origin, param.scale)
-    return f"{param.value(stored):g}" if rest else str(whole)
+    whole, fraction = divmod(stored - param.origin, param.scale)
+    return f"{param.value(stored):g}" if fraction else str(whole)
 
 
 def _print_entry(text: str, first: str = "", rest: str | None = None, bold: int = 0) -> None:
@@ -103,11 +118,15 @@ def _print_entry(text: str, first: str = "", rest: str | None = None, bold: int 
     rest = f"{first}    " if rest is None else rest
     lines = [
         textwrap.fill(
-            line, console.width, initial_indent=rest if number else first, subsequent_indent=rest,
-            break_long_words=False, break_on_hyphens=False,
+            line,
+            console.width,
+            initial_indent=rest if number else first,
+            subsequent_indent=rest,
+            break_long_words=False,
+            break_on_hyphens=False,
         )
         for number, line in enumerate(text.splitlines())
-    ]  # fmt: skip
+    ]
     folded = Text("\n".join(lines))
     folded.stylize("bold", len(first), len(first) + bold)
     console.print(folded, soft_wrap=True)
@@ -154,8 +173,8 @@ def import_(
     from fullpipe.authoring.kernel_import import import_kernel_file
     from fullpipe.authoring.kernel_sources import find
 
-    path, found = import_kernel_file(find(file), as_, Path(), force)
-    message(f"{path}: {found} of {file}; `fullpipe compare ./{path} cubic` runs it")
+    path, algorithm = import_kernel_file(find(file), as_, Path(), force)
+    message(f"{path}: {algorithm} of {file}; `fullpipe compare ./{path} cubic` runs it")
 
 
 @app.command()
@@ -204,11 +223,15 @@ def check(
             if step.costs:
                 console.print(_cost_table(step.costs))
     if json_:
-        print(json.dumps({"file": file, "steps": [
-            {"name": step.name, "holds": step.holds, "words": step.words}
-            | ({"costs": [cost.document() for cost in step.costs]} if step.costs else {})
-            for step in done
-        ]}))  # fmt: skip
+        document = {
+            "file": file,
+            "steps": [
+                {"name": step.name, "holds": step.holds, "words": step.words}
+                | ({"costs": [cost.document() for cost in step.costs]} if step.costs else {})
+                for step in done
+            ],
+        }
+        print(json.dumps(document))
     failed = sum(step.holds is False for step in done)
     if failed:
         fail(f"{file}: {failed} of its checks failed", 2)
@@ -222,7 +245,10 @@ def _cost_table(costs: Sequence[Cost]) -> Table:
     for cost in costs:
         glue = "-" if cost.glue_an_ack is None else f"{cost.glue_an_ack:,.0f}"
         table.add_row(
-            cost.name, f"{cost.own_an_ack:,.0f}", glue, f"{cost.guest_a_packet:,.0f}",
+            cost.name,
+            f"{cost.own_an_ack:,.0f}",
+            glue,
+            f"{cost.guest_a_packet:,.0f}",
             f"{cost.acks:,}",
-        )  # fmt: skip
+        )
     return table

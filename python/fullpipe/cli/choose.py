@@ -54,11 +54,17 @@ def choose(
     title = f"{rate}, {rtt}" + (f", {web} pages" if share else "")
     plots = write_tradeoffs(options, base, title)
     if json_:
-        print(json.dumps({
-            "rate": rate, "rtt": rtt, "web": share, "for": goal,
-            "exponents": ranking.GOALS[goal], "duration_s": length.duration_s,
-            "cut": length.cut, "options": [asdict(option) for option in options],
-        }))  # fmt: skip
+        document = {
+            "rate": rate,
+            "rtt": rtt,
+            "web": share,
+            "for": goal,
+            "exponents": ranking.GOALS[goal],
+            "duration_s": length.duration_s,
+            "cut": length.cut,
+            "options": [asdict(option) for option in options],
+        }
+        print(json.dumps(document))
     else:
         _print(options, ranking.GOALS[goal], goal)
     if length.cut:
@@ -76,10 +82,16 @@ def _print(options: list[Option], exponents: tuple[float, float, float], goal: s
     for rank, option in enumerate(options):
         times = [number(option.page_p95_s, 1, 2)] if has_pages else []
         table.add_row(
-            str(rank + 1), option.queue, option.cc, number(option.goodput_bps, 1e6, 1),
-            number(option.ping_p95_ms, 1, 1), *times, number(option.jain, 1, 3),
-            number(option.score, 1, 2), option.why,
-        )  # fmt: skip
+            str(rank + 1),
+            option.queue,
+            option.cc,
+            number(option.goodput_bps, 1e6, 1),
+            number(option.ping_p95_ms, 1, 1),
+            *times,
+            number(option.jain, 1, 3),
+            number(option.score, 1, 2),
+            option.why,
+        )
     console.print(table)
     a, b, c = exponents
     console.print(

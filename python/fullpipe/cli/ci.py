@@ -92,6 +92,6 @@ def _items(only: str | None) -> list[Item]:
 
     chosen = [item for item in items() if item.is_of(only)]
     if not chosen:
-        known = ", ".join(item.id for item in items())
-        raise UserError(f"--only {only}: unknown; known are rfc9743, c4, {known}")
+        ids = ", ".join(item.id for item in items())
+        raise UserError(f"--only {only}: unknown; known are rfc9743, c4, {ids}")
     return chosen

@@ -94,12 +94,12 @@ class Network:
         from fullpipe.scenario.document import load_document
         from fullpipe.scenario.network import network_of
 
-        given = {name: value for name in _PATH if (value := getattr(self, name)) is not None}
+        chosen = {name: value for name in _PATH if (value := getattr(self, name)) is not None}
         if self.path is None:
-            return {"path": {**_PATH, **given}}, dict(_TIMES)
+            return {"path": {**_PATH, **chosen}}, dict(_TIMES)
         file = load_document(self.path)
         network = network_of(file, self.source)
-        for name, value in given.items():
+        for name, value in chosen.items():
             how = "--set on its [[link]]" if "link" in network else f"--set path.{name}={value}"
             raise UserError(f"--{name}: the path comes from --path; change it with {how}")
         return network, {key: file.get(key, value) for key, value in _TIMES_OF_FILES.items()}
@@ -170,10 +170,14 @@ class On:
         for options of another engine, and where kernels cannot be compared."""
         kernels = [name.strip() for name in (self.kernel or "").split(",")]
         if len(kernels) == 1:
-            return {"": engine_options(
-                self.engine, self.machine, kernel=self.kernel, modules=self.modules,
+            options = engine_options(
+                self.engine,
+                self.machine,
+                kernel=self.kernel,
+                modules=self.modules,
                 module=self.module,
-            )}  # fmt: skip
+            )
+            return {"": options}
         if "" in kernels or len(set(kernels)) < len(kernels):
             raise UserError(f"--kernel {self.kernel}: name each kernel once, such as 6.1,6.12")
         if wanted.together or wanted.harm_to is not None:
@@ -239,8 +243,8 @@ def compare(
     base = output.out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
-    given = {"duration": wanted.duration, "warmup": wanted.warmup}
-    times |= {key: value for key, value in given.items() if value is not None}
+    overrides = {"duration": wanted.duration, "warmup": wanted.warmup}
+    times |= {key: value for key, value in overrides.items() if value is not None}
     first_ns = None
     while True:
         planned = _planned(names, network, path, wanted, times, on.engine, options)
@@ -305,13 +309,17 @@ def _planned(
     planned = {}
     for label, flows in _groups(names, wanted.flows, wanted.together, wanted.harm_to).items():
         document: dict[str, Any] = {
-            **path, "name": label, **times, "flow": flows, "probe": [{"kind": "ping"}],
-        }  # fmt: skip
+            **path,
+            "name": label,
+            **times,
+            "flow": flows,
+            "probe": [{"kind": "ping"}],
+        }
         document = changed(document, wanted.set_ or [], network.path or "compare")
         scenario = make_scenario(document, network.source)
         seeds = seeds_of(scenario, wanted.repeat)
-        for where, given in options.items():
-            runs = runs_of(scenario, tomli_w.dumps(document), seeds, engine, dict(given))
+        for where, machine_options in options.items():
+            runs = runs_of(scenario, tomli_w.dumps(document), seeds, engine, dict(machine_options))
             planned[label + where] = _Planned(document, scenario.duration, runs)
     return planned
 
@@ -375,11 +383,16 @@ def _show(
     if wanted.together:
         rows += compare_shares(next(iter(summaries.values())))
     if as_json:
-        print(json.dumps({
-            **facts, "flows_each": wanted.flows, "harm_to": wanted.harm_to, "seeds": seeds,
-            "bootstrap_seed": BOOTSTRAP_SEED, "metrics": [row.to_dict() for row in rows],
+        document = {
+            **facts,
+            "flows_each": wanted.flows,
+            "harm_to": wanted.harm_to,
+            "seeds": seeds,
+            "bootstrap_seed": BOOTSTRAP_SEED,
+            "metrics": [row.to_dict() for row in rows],
             "runs": summaries,
-        }, allow_nan=False))  # fmt: skip
+        }
+        print(json.dumps(document, allow_nan=False))
         return
     print_comparison(rows, results)
     _print_settling(summaries)

@@ -67,17 +67,17 @@ def conformance(
             f"interrupted; the runs that ended are in {runs.folder}; the same command continues"
         )
         fail(reason, INTERRUPTED)
-    results = [found for found in results if only in (None, found.case.id)]
+    results = [result for result in results if only in (None, result.case.id)]
     if traces is not None:
         _write_traces(results, traces)
     if json_:
-        documents = [found.document(cc) for found in results]
+        documents = [result.document(cc) for result in results]
         print(json.dumps({"name": cc, "document": DOCUMENTS[chosen], "cases": documents}))
     else:
         _print(cc, DOCUMENTS[chosen], results)
-    if any(found.holds is False for found in results):
+    if any(result.holds is False for result in results):
         raise typer.Exit(1)
-    if all(found.holds is None for found in results):
+    if all(result.holds is None for result in results):
         fail(f"{cc}: no case could run", 2)
 
 
@@ -90,10 +90,10 @@ def _chosen(cc: str, document: str | None, only: str | None) -> str:
         document = next((key for key in DOCUMENTS if only.startswith(f"{key}-")), None)
     if document is None:
         name = Path(cc.partition("[")[0]).stem.lower()
-        document = next((found for word, found in _BY_NAME.items() if word in name), None)
+        document = next((candidate for word, candidate in _BY_NAME.items() if word in name), None)
     if document is None:
-        known = ", ".join(f"{key} ({title})" for key, title in DOCUMENTS.items())
-        raise UserError(f"{cc}: --document is needed: {known}")
+        documents = ", ".join(f"{key} ({title})" for key, title in DOCUMENTS.items())
+        raise UserError(f"{cc}: --document is needed: {documents}")
     ids = [case.id for case in cases_of(document)]
     if only is not None and only not in ids:
         raise UserError(f"--only {only}: unknown; cases of {document} are {', '.join(ids)}")
@@ -103,29 +103,29 @@ def _chosen(cc: str, document: str | None, only: str | None) -> str:
 def _write_traces(results: list[Result], folder: Path) -> None:
     from fullpipe.conformance.reference_traces import write_traces
 
-    for found in results:
-        for one in found.paths:
-            if one.recording is not None:
-                write_traces(one.recording, folder, found.case.id, one.path)
+    for result in results:
+        for path_result in result.paths:
+            if path_result.recording is not None:
+                write_traces(path_result.recording, folder, result.case.id, path_result.path)
     message(f"traces: {folder}")
 
 
 def _print(cc: str, document: str, results: list[Result]) -> None:
     console.print(f"{cc} and {document}", style="bold")
     table = text_table("case", "verdict", "paths", "what it asks")
-    for found in results:
-        table.add_row(found.case.id, *_verdict(found), found.case.title)
+    for result in results:
+        table.add_row(result.case.id, *_verdict(result), result.case.title)
     console.print(table)
-    for found in results:
-        if found.why:
-            message(f"{found.case.id}: not run: {found.why}")
-        for one in found.paths:
-            for text in one.failed:
-                message(f"{found.case.id}, {one.path}: deviates: {text}", "yellow")
+    for result in results:
+        if result.why:
+            message(f"{result.case.id}: not run: {result.why}")
+        for path_result in result.paths:
+            for text in path_result.failed:
+                message(f"{result.case.id}, {path_result.path}: deviates: {text}", "yellow")
 
 
-def _verdict(found: Result) -> tuple[str, str]:
-    if found.holds is None:
+def _verdict(result: Result) -> tuple[str, str]:
+    if result.holds is None:
         return "not run", ""
-    hold = sum(not one.failed for one in found.paths)
-    return "as asked" if found.holds else "deviates", f"{hold} of {len(found.paths)}"
+    hold = sum(not path_result.failed for path_result in result.paths)
+    return "as asked" if result.holds else "deviates", f"{hold} of {len(result.paths)}"

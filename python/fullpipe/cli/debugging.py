@@ -40,13 +40,13 @@ def how_gdb_runs_it(plan: Plan, words: Sequence[str]) -> str:
 def _elsewhere(words: Sequence[str]) -> list[str]:
     """The words with --force, and with another folder behind --out: gdb's run may be killed, and
     then the recording that was there is not put back."""
-    found = list(words)
-    for index, word in enumerate(found):
+    changed = list(words)
+    for index, word in enumerate(changed):
         if word.startswith("--out="):
-            found[index] = f"{word.rstrip('/')}-gdb"
-        elif word in ("--out", "-o") and index + 1 < len(found):
-            found[index + 1] = f"{found[index + 1].rstrip('/')}-gdb"
-    return found if "--force" in found else [*found, "--force"]
+            changed[index] = f"{word.rstrip('/')}-gdb"
+        elif word in ("--out", "-o") and index + 1 < len(changed):
+            changed[index + 1] = f"{changed[index + 1].rstrip('/')}-gdb"
+    return changed if "--force" in changed else [*changed, "--force"]
 
 
 def is_debugged() -> bool:

@@ -69,13 +69,13 @@ def doctor(
         install(message, None if build else kernel, from_)
     if build is not None:
         build_uml(kernel, message)
-    found = checks(for_)
+    results = checks(for_)
     console.print(f"fullpipe {build_version()}")
     table = text_table("", "what", "found")
-    for check in found:
+    for check in results:
         table.add_row("ok" if check.ok else "no", check.name, check.detail)
     console.print(table)
-    missing = [check for check in found if not check.ok]
+    missing = [check for check in results if not check.ok]
     if missing:
         console.print()
         losses = text_table("missing", "lost without it", "remedy")

@@ -104,25 +104,30 @@ class Chosen:
         for name in self.engine or []:
             if name not in engine_names():
                 raise UserError(f"--engine {name}: unknown; known are {', '.join(engine_names())}")
-        own = entry.engines[:1] if entry.compare_engines else entry.engines
-        for name in self.engine or own:
-            found = judge(entry, runs, self.size, name, self.repeat, self.observed or ())
-            if or_short and found.results.missing:
+        engines = entry.engines[:1] if entry.compare_engines else entry.engines
+        for name in self.engine or engines:
+            judgement = judge(entry, runs, self.size, name, self.repeat, self.observed or ())
+            if or_short and judgement.results.missing:
                 short = judge(entry, runs, "default", name, self.repeat, self.observed or ())
-                if len(short.results.missing) < len(found.results.missing):
-                    found = short
+                if len(short.results.missing) < len(judgement.results.missing):
+                    judgement = short
             if entry.comparison_file:
-                _write_comparison(found, self.catalogue)
-            yield found
+                _write_comparison(judgement, self.catalogue)
+            yield judgement
 
 
 _DEFAULT = Chosen()
 
 _COLOURS = {
-    "reproduced": "green", "partly": "yellow", "contradicted": "red", "differs": "magenta",
-    "unexplained": "magenta", "uncertain": "yellow", "not run": "yellow",
+    "reproduced": "green",
+    "partly": "yellow",
+    "contradicted": "red",
+    "differs": "magenta",
+    "unexplained": "magenta",
+    "uncertain": "yellow",
+    "not run": "yellow",
     "not testable here": "yellow",
-}  # fmt: skip
+}
 
 
 @app.command("list")
@@ -188,8 +193,9 @@ def show(
         console.print(Text.assemble((entry.id, "bold"), f": {heading}"))
         console.print(entry.shows)
         for label, text in (
-            ("differs", entry.differs), ("not yet runnable", entry.not_yet_runnable)
-        ):  # fmt: skip
+            ("differs", entry.differs),
+            ("not yet runnable", entry.not_yet_runnable),
+        ):
             if text:
                 console.print(f"{label}: {text}")
         engines = ", ".join(entry.engines)
@@ -290,12 +296,12 @@ def run(
             outcome.add(confirmed.outcome)
     judged = []
     for entry in entries:
-        for found in chosen.judged(entry, runs):
-            judged.append(found)
+        for judgement in chosen.judged(entry, runs):
+            judged.append(judgement)
             if cc is None:
-                _print(found)
+                _print(judgement)
             else:
-                _write_cells([found.results], True, None, None)
+                _write_cells([judgement.results], True, None, None)
     for sentence in outcome.damaged:
         message(sentence, "bold red")
     for (entry_id, name), reason in outcome.failures.items():
@@ -311,7 +317,9 @@ def run(
     _print_refused(refused)
     if outcome.interrupted:
         fail("interrupted; the same command continues where it stopped", INTERRUPTED)
-    if any(any(one.results.runs) or not one.results.entry.runnable for one in judged):
+    if any(
+        any(judgement.results.runs) or not judgement.results.entry.runnable for judgement in judged
+    ):
         from fullpipe.experiments.verdicts_page import verdicts_page
 
         stem = entries[0].id if len(entries) == 1 else "verdicts"
@@ -389,9 +397,9 @@ def report(
         return
     if or_short and not chosen.full:
         raise UserError("--or-short: says what stands in for --full; give both")
-    judged = [found for entry in entries for found in chosen.judged(entry, runs, or_short)]
+    judged = [judgement for entry in entries for judgement in chosen.judged(entry, runs, or_short)]
     if table or csv or parquet:
-        _write_cells([one.results for one in judged], table, csv, parquet)
+        _write_cells([judgement.results for judgement in judged], table, csv, parquet)
         return
     if json_:
         from fullpipe.experiments.export import verdict_rows
@@ -399,8 +407,8 @@ def report(
         print(json.dumps(verdict_rows(judged), allow_nan=False))
         return
     if out is not None or evidence is None:
-        place = out or Path("recordings/verdicts.html")
-        _write(place, verdicts_page(judged, chosen.catalogue))
+        path = out or Path("recordings/verdicts.html")
+        _write(path, verdicts_page(judged, chosen.catalogue))
     if claims is not None:
         where = "" if chosen.catalogue is None else _shown(chosen.catalogue)
         names = chosen.names or ()
@@ -412,7 +420,9 @@ def report(
             write_text(evidence / name, text)
         message(f"wrote {evidence}")
         require_right_if(judged)
-    waiting = sum(bool(one.results.missing) for one in judged if one.results.entry.runnable)
+    waiting = sum(
+        bool(judgement.results.missing) for judgement in judged if judgement.results.entry.runnable
+    )
     if waiting:
         message(f"entries with cells that were not run: {waiting} (fullpipe experiment run)")
 
@@ -420,11 +430,15 @@ def report(
 def _print_confirmations(wanted: Sequence[Confirmation]) -> None:
     """A line for each verdict that is to be confirmed on a kernel, in that order."""
     table = text_table("entry", "claim", "verdict", right=("cells", "runs", "CPU time"))
-    for one in wanted:
+    for confirmation in wanted:
         table.add_row(
-            one.entry.id, one.claim, Text(one.status, style=_COLOURS[one.status]),
-            str(len(one.cells)), str(one.runs), duration(one.cost_s),
-        )  # fmt: skip
+            confirmation.entry.id,
+            confirmation.claim,
+            Text(confirmation.status, style=_COLOURS[confirmation.status]),
+            str(len(confirmation.cells)),
+            str(confirmation.runs),
+            duration(confirmation.cost_s),
+        )
     if wanted:
         console.print(table)
     message(_cost(wanted, "to confirm on a kernel", None))
@@ -432,7 +446,7 @@ def _print_confirmations(wanted: Sequence[Confirmation]) -> None:
 
 def _print_refused(refused: Sequence[Refused]) -> None:
     """How many verdicts cannot be confirmed on a kernel, for each reason of the engine's."""
-    for reason, count in Counter(one.reason for one in refused).most_common():
+    for reason, count in Counter(refusal.reason for refusal in refused).most_common():
         message(f"cannot be run on a kernel: {_verdicts(count)}: {reason}")
 
 
@@ -440,28 +454,30 @@ def _verdicts(count: int) -> str:
     return f"{count} verdict{'s' if count != 1 else ''}"
 
 
-def _cost(wanted: Sequence[Confirmation], what: str, jobs: int | None) -> str:
+def _cost(wanted: Sequence[Confirmation], label: str, jobs: int | None) -> str:
     """What it costs to confirm these verdicts."""
     from fullpipe.base.machine import cores
 
-    width, cost_s = jobs or cores(), sum(one.cost_s for one in wanted)
-    runs = sum(one.runs for one in wanted)
+    width, cost_s = jobs or cores(), sum(confirmation.cost_s for confirmation in wanted)
+    runs = sum(confirmation.runs for confirmation in wanted)
     return (
-        f"{what}: {_verdicts(len(wanted))}, {runs} runs of the virtual machine, about "
+        f"{label}: {_verdicts(len(wanted))}, {runs} runs of the virtual machine, about "
         f"{duration(cost_s / width)} on {width} cores"
     )
 
 
-def _write_cells(found: list[Results], table: bool, csv: Path | None, parquet: Path | None) -> None:
+def _write_cells(
+    entries: list[Results], table: bool, csv: Path | None, parquet: Path | None
+) -> None:
     from fullpipe.experiments.export import cell_table, write_runs
 
     for path, suffix in ((csv, ".csv"), (parquet, ".parquet")):
         if path is not None:
             if path.suffix != suffix:
                 raise UserError(f"--{suffix[1:]} {path}: name it *{suffix}")
-            write_runs(found, path)
+            write_runs(entries, path)
             message(f"wrote {path}")
-    for results in found if table else []:
+    for results in entries if table else []:
         titles, rows = cell_table(results)
         cells = text_table(titles[0], right=titles[1:])
         for row in rows:
@@ -471,17 +487,17 @@ def _write_cells(found: list[Results], table: bool, csv: Path | None, parquet: P
         console.print(cells if rows else "nothing was run")
 
 
-def _write_comparison(found: EntryVerdicts, catalogue: Path | None) -> None:
+def _write_comparison(judgement: EntryVerdicts, catalogue: Path | None) -> None:
     """Writes the comparison of engines, once there are runs on both."""
     from fullpipe.experiments.catalogue import default_folder
     from fullpipe.experiments.engine_comparison import comparison_cells, comparison_page
 
-    text = comparison_page(found)
+    text = comparison_page(judgement)
     if text:
         page = (catalogue or default_folder()).resolve().parent
-        page /= found.results.entry.comparison_file
+        page /= judgement.results.entry.comparison_file
         _write(page, text)
-        _write(page.with_suffix(".csv"), comparison_cells(found))
+        _write(page.with_suffix(".csv"), comparison_cells(judgement))
 
 
 def _write(path: Path, text: str) -> None:
@@ -500,12 +516,12 @@ def _entries(catalogue: Path | None) -> list[Entry]:
     return load_catalogue(catalogue or default_folder())
 
 
-def _print(found: EntryVerdicts) -> None:
+def _print(judgement: EntryVerdicts) -> None:
     from fullpipe.experiments.verdicts import GRADES
 
-    entry = found.results.entry
+    entry = judgement.results.entry
     console.print(Text.assemble((entry.id, "bold"), f" {entry.heading}"))
-    for verdict in found.verdicts:
+    for verdict in judgement.verdicts:
         word = (verdict.word, _COLOURS[verdict.status])
         console.print(Text.assemble("  ", word, f" {verdict.claim.id}: {verdict.claim.text}"))
         details = [text for text in (verdict.settling, verdict.reason, verdict.where) if text]

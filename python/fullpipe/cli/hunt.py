@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 _OTHERS = ("cubic", "reno", "bbr1", "bbr3")
 _INGREDIENTS = {
-    "trace": "the trace", "loss_percent": "loss", "jitter_ms": "jitter",
-    "jitter_of_one_ms": "jitter of one", "rtt_ratio": "the ratio of RTTs",
-}  # fmt: skip
+    "trace": "the trace",
+    "loss_percent": "loss",
+    "jitter_ms": "jitter",
+    "jitter_of_one_ms": "jitter of one",
+    "rtt_ratio": "the ratio of RTTs",
+}
 
 
 def hunt(
@@ -60,20 +63,24 @@ def hunt(
         findings = hunting.run(_OTHERS)
     files = [
         write_finding(
-            out, _stem(cc, worst, index), cc, hunting.worst, found, _origin(cc, worst, found)
+            out, _stem(cc, worst, index), cc, hunting.worst, finding, _origin(cc, worst, finding)
         )
-        for index, found in enumerate(findings)
+        for index, finding in enumerate(findings)
     ]
     if json_:
-        print(json.dumps({
-            "cc": cc, "worst": worst, "seed": seed, "trials": hunting.count,
+        document = {
+            "cc": cc,
+            "worst": worst,
+            "seed": seed,
+            "trials": hunting.count,
             "packets": round(hunting.spent),
             "findings": [_document(f, path) for f, path in zip(findings, files, strict=True)],
-        }))  # fmt: skip
+        }
+        print(json.dumps(document))
         return
     console.print(f"{hunting.count} trials, {hunting.spent / 1e6:.0f} million packets")
-    for found, path in zip(findings, files, strict=True):
-        _print(SHOWN[hunting.worst], found, path)
+    for finding, path in zip(findings, files, strict=True):
+        _print(SHOWN[hunting.worst], finding, path)
     if not findings:
         console.print(f"nothing notable: {SHOWN[hunting.worst]} is fine on all paths that it tried")
 
@@ -85,31 +92,31 @@ def _stem(cc: str, worst: str, index: int) -> str:
     return f"{name}-{worst}" + (f"-{index + 1}" if index else "")
 
 
-def _origin(cc: str, worst: str, found: Finding) -> str:
+def _origin(cc: str, worst: str, finding: Finding) -> str:
     return (
-        f"Found by `fullpipe hunt {cc} --worst {worst}`: {_needs(found)}; measured "
-        f"{found.value:.3g}."
+        f"Found by `fullpipe hunt {cc} --worst {worst}`: {_needs(finding)}; measured "
+        f"{finding.value:.3g}."
     )
 
 
-def _needs(found: Finding) -> str:
+def _needs(finding: Finding) -> str:
     return (
-        ", ".join(f"{_INGREDIENTS[name]} matters" for name in found.needs)
+        ", ".join(f"{_INGREDIENTS[name]} matters" for name in finding.needs)
         or "the plain path suffices"
     )
 
 
-def _print(shown: str, found: Finding, path: Path) -> None:
+def _print(shown: str, finding: Finding, path: Path) -> None:
     from fullpipe.hunt.space import described
 
-    numbers = ", ".join(f"{name} {_text(value)}" for name, value in described(found.path).items())
-    console.print(f"\n{shown}: {found.value:.3g} ({_needs(found)})", style="bold")
+    numbers = ", ".join(f"{name} {_text(value)}" for name, value in described(finding.path).items())
+    console.print(f"\n{shown}: {finding.value:.3g} ({_needs(finding)})", style="bold")
     console.print(f"  path: {numbers}")
-    for name, profile in found.profile.items():
+    for name, profile in finding.profile.items():
         texts = [f"{_text(value)}: {measured:.3g}" for value, measured in _profile(name, profile)]
         console.print(f"  by {name}: {', '.join(texts)}")
-    if found.others:
-        beside = [f"{name} {value:.3g}" for name, value in found.others.items()]
+    if finding.others:
+        beside = [f"{name} {value:.3g}" for name, value in finding.others.items()]
         console.print(f"  others there: {', '.join(beside)}")
     message(f"  fullpipe run {path}")
 
@@ -127,18 +134,21 @@ def _text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _document(found: Finding, path: Path) -> dict[str, Any]:
+def _document(finding: Finding, path: Path) -> dict[str, Any]:
     from fullpipe.hunt.space import described
 
     return {
-        "value": _plain(found.value), "found": _plain(found.found), "needs": list(found.needs),
-        "path": described(found.path), "scenario": str(path),
+        "value": _plain(finding.value),
+        "found": _plain(finding.found),
+        "needs": list(finding.needs),
+        "path": described(finding.path),
+        "scenario": str(path),
         "profile": {
             name: [[value, _plain(measured)] for value, measured in _profile(name, profile)]
-            for name, profile in found.profile.items()
+            for name, profile in finding.profile.items()
         },
-        "others": {name: _plain(value) for name, value in found.others.items()},
-    }  # fmt: skip
+        "others": {name: _plain(value) for name, value in finding.others.items()},
+    }
 
 
 def _plain(value: float) -> float | None:

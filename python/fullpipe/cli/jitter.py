@@ -31,8 +31,8 @@ def knife_edges(
         return {}
     edges = {}
     for name, group in jittered.items():
-        others, measured = measured[: len(group)], measured[len(group) :]
-        if group and (edge := sentence(summaries[name], others)):
+        with_jitter, measured = measured[: len(group)], measured[len(group) :]
+        if group and (edge := sentence(summaries[name], with_jitter)):
             edges[name] = edge
     return edges
 

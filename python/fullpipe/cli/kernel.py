@@ -80,28 +80,32 @@ def list_(json_: Json = False) -> None:
     """Lists what is loaded, with changed constants and sockets."""
     from fullpipe import kernel
 
-    found = kernel.list_loaded()
+    loaded = kernel.list_loaded()
     if json_:
         items = [
             {
-                "kernel_name": item.kernel_name, "algorithm": item.algorithm,
-                "name": item.base.name, "changes": item.changes, "sockets": item.sockets,
-                "opened": item.opened, "is_registered": item.is_registered,
+                "kernel_name": item.kernel_name,
+                "algorithm": item.algorithm,
+                "name": item.base.name,
+                "changes": item.changes,
+                "sockets": item.sockets,
+                "opened": item.opened,
+                "is_registered": item.is_registered,
                 "form": "module" if item.is_module else "ebpf",
                 "constants": {
                     param.name: param.value(value)
                     for param, value in zip(item.base.params, item.params, strict=False)
                 },
             }
-            for item in found
-        ]  # fmt: skip
+            for item in loaded
+        ]
         print(json.dumps(items))
         return
-    if not found:
+    if not loaded:
         message("nothing is loaded")
         return
     table = text_table("in the kernel", "is", "with", right=("sockets", "ever"))
-    for item in found:
+    for item in loaded:
         mark = " (module)" if item.is_module else ""
         mark += "" if item.is_registered else " (unloaded)"
         changes = ", ".join(f"{name}={value:g}" for name, value in item.changes.items())
@@ -214,11 +218,11 @@ def _sockets(rows: list[dict[str, Any]]) -> str:
             f"lo {number(row['inflight_shortterm_packets'], 1, 0)}, "
             f"hi {number(row['inflight_longterm_packets'], 1, 0)}",
         ]
-        own = [
+        variables = [
             f"{name} {'-' if value is None else f'{value:g}'}"
             for name, value in row["variables"].items()
         ]
-        lines += [f"  {', '.join(own)}"] if own else []
+        lines += [f"  {', '.join(variables)}"] if variables else []
     return "\n".join(lines) or "no socket uses them now"
 
 

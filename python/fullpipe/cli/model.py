@@ -46,21 +46,28 @@ def share(
 
     contest = _contest(cc, n, against, against_n, rate, rtt, buffer)
     with progress("share", 1.0) as update:
-        found = predict_share(contest, model, on_progress=update)
+        prediction = predict_share(contest, model, on_progress=update)
     if json_:
         document = {
-            "share": found.share, "model": found.model, "cc": cc, "n": n, "against": against,
-            "against_n": against_n, "rate_bps": contest.rate_bps, "rtt_s": contest.rtt_s,
-            "buffer_bdp": contest.buffer_bdp, "details": found.details,
-            "warnings": as_json(found.cautions),
-        }  # fmt: skip
+            "share": prediction.share,
+            "model": prediction.model,
+            "cc": cc,
+            "n": n,
+            "against": against,
+            "against_n": against_n,
+            "rate_bps": contest.rate_bps,
+            "rtt_s": contest.rtt_s,
+            "buffer_bdp": contest.buffer_bdp,
+            "details": prediction.details,
+            "warnings": as_json(prediction.cautions),
+        }
         print(json.dumps(document))
         return
-    console.print(f"{found.share:.4f} of capacity for {n} x {cc}, by the {found.model}")
-    for key, value in found.details.items():
+    console.print(f"{prediction.share:.4f} of capacity for {n} x {cc}, by the {prediction.model}")
+    for key, value in prediction.details.items():
         shown = f"{value:.6g}" if isinstance(value, float) else value
         console.print(f"  {key} = {shown}")
-    _warn(found.cautions)
+    _warn(prediction.cautions)
 
 
 def _contest(
@@ -112,19 +119,19 @@ def fluid(
     if model == "extended" or (model == "auto" and "bbr3" in reading.ccs):
         if step is not None:
             raise UserError("--step: the extended model's step is a part of the RTT; leave it out")
-        extended, found = extended_run(reading, warmup_s)
+        extended, cautions = extended_run(reading, warmup_s)
         extended = replace(extended, sample_interval_ms=_at_least(sample_ms, 1.0))
         with progress("fluid", reading.duration_s) as update:
             result = run_extended([extended], [reading.seed], on_progress=update)[0]
-        _show(_extended_document(result, reading.names), found, json_)
+        _show(_extended_document(result, reading.names), cautions, json_)
         return
-    run, order, found = fluid_run(reading, warmup_s)
+    run, order, cautions = fluid_run(reading, warmup_s)
     run = replace(run, sample_interval_ms=_at_least(sample_ms, 1.0))
     if step is not None:
         run = replace(run, step_ms=parsed("--step", parse_time, step) / 1e6)
     with progress("fluid", reading.duration_s) as update:
         published = run_fluid([run], on_progress=update)[0]
-    _show(_fluid_document(published, [reading.names[i] for i in order]), found, json_)
+    _show(_fluid_document(published, [reading.names[i] for i in order]), cautions, json_)
 
 
 def _at_least(value: float | None, least: float) -> float | None:
@@ -137,13 +144,15 @@ def _fluid_document(result: FluidResult, names: Sequence[str]) -> dict[str, Any]
     run = result.run
     flows = [
         {
-            "cc": name, "base_rtt_ms": 2 * (run.link_delay_ms + delay),
-            "share": delivered, "sending_share": sent,
+            "cc": name,
+            "base_rtt_ms": 2 * (run.link_delay_ms + delay),
+            "share": delivered,
+            "sending_share": sent,
         }
         for name, delay, delivered, sent in zip(
             names, run.access_delays_ms, result.delivery_share, result.sending_share, strict=True
         )
-    ]  # fmt: skip
+    ]
     return {
         "model": "published fluid model (IMC 2022)",
         "flows": flows,
@@ -165,13 +174,16 @@ def _extended_document(result: ExtendedResult, names: Sequence[str]) -> dict[str
     run = result.run
     flows = [
         {
-            "cc": name, "base_rtt_ms": rtt * 1000, "share": wire, "goodput_share": goodput,
+            "cc": name,
+            "base_rtt_ms": rtt * 1000,
+            "share": wire,
+            "goodput_share": goodput,
             "loss": loss,
         }
         for name, rtt, wire, goodput, loss in zip(
             names, run.rtts_s, result.wire_share, result.goodput_share, result.loss, strict=True
         )
-    ]  # fmt: skip
+    ]
     return {
         "model": "extended fluid model",
         "flows": flows,
@@ -231,9 +243,14 @@ def validate_(
         first = line.panel.points[0].contest
         path = f"{first.rate_bps / 1e6:g} Mbit/s {first.rtt_s * 1000:g} ms"
         table.add_row(
-            line.panel.figure, first.cc, first.against, path, line.model, str(len(line.shares)),
+            line.panel.figure,
+            first.cc,
+            first.against,
+            path,
+            line.model,
+            str(len(line.shares)),
             f"{line.mse:.5f}",
-        )  # fmt: skip
+        )
     for (model, version), (mse, points) in validation.overall().items():
         table.add_row("all", version, "", "", model, str(points), f"{mse:.5f}")
     console.print(table)
@@ -273,8 +290,11 @@ def _validation_document(validation: Validation, figures: list[str]) -> dict[str
     return {
         "panels": [
             {
-                "figure": line.panel.figure, "bbr_version": line.panel.version,
-                "model": line.model, "mse": line.mse, "points": len(line.shares),
+                "figure": line.panel.figure,
+                "bbr_version": line.panel.version,
+                "model": line.model,
+                "mse": line.mse,
+                "points": len(line.shares),
                 "shares": list(line.shares),
                 "observed": [point.share for point in line.panel.points],
             }
@@ -288,4 +308,4 @@ def _validation_document(validation: Validation, figures: list[str]) -> dict[str
         "missing_panels": validation.missing_panels(),
         "notes": _notes(validation),
         "figures": figures,
-    }  # fmt: skip
+    }

@@ -119,13 +119,13 @@ OwnModule = Annotated[
 ]
 
 
-def engine_options(engine: str, machine: str = "qemu", **given: object) -> dict[str, str]:
+def engine_options(engine: str, machine: str = "qemu", **values: object) -> dict[str, str]:
     """Options of the engine as it takes them, without those that are None. Raises UserError for
     those of another engine."""
-    every = {"machine": machine if machine != "qemu" else None, **given}
-    found = {name: str(value) for name, value in every.items() if value is not None}
-    refuse_foreign(engine, found)
-    return found
+    every = {"machine": machine if machine != "qemu" else None, **values}
+    options = {name: str(value) for name, value in every.items() if value is not None}
+    refuse_foreign(engine, options)
+    return options
 
 
 _INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
@@ -183,9 +183,14 @@ class LookOptions:
                 raise UserError(f'--label {label}: write NAME=TEXT, such as rtt="Base RTT (ms)"')
             named[name] = text
         return Look(
-            _inches(self.width), self.font_size, not self.no_title, self.log_x, self.log_y,
-            LEGENDS[LEGENDS.index(self.legend)], named,
-        )  # fmt: skip
+            _inches(self.width),
+            self.font_size,
+            not self.no_title,
+            self.log_x,
+            self.log_y,
+            LEGENDS[LEGENDS.index(self.legend)],
+            named,
+        )
 
 
 DEFAULT_LOOK = LookOptions()
@@ -197,25 +202,27 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     flat = []
-    for one in inspect.signature(command).parameters.values():
-        kind = groups.get(one.name)
+    for parameter in inspect.signature(command).parameters.values():
+        kind = groups.get(parameter.name)
         if kind is None:
-            flat.append(one.replace(annotation=hints[one.name]))
+            flat.append(parameter.replace(annotation=hints[parameter.name]))
             continue
         kinds = get_type_hints(kind, include_extras=True)
         flat += [
-            one.replace(name=field.name, default=field.default, annotation=kinds[field.name])
+            parameter.replace(name=field.name, default=field.default, annotation=kinds[field.name])
             for field in fields(kind)
         ]
 
     @functools.wraps(command)
-    def called(**given: Any) -> None:
+    def called(**arguments: Any) -> None:
         for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-        command(**given)
+            arguments[name] = kind(
+                **{field.name: arguments.pop(field.name) for field in fields(kind)}
+            )
+        command(**arguments)
 
     called.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
-    called.__annotations__ = {one.name: one.annotation for one in flat}
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
     return called
 
 

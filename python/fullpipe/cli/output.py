@@ -123,16 +123,18 @@ def difference_table(rows: Sequence[Row]) -> Table | None:
     table.add_column("worth\nnoticing")
     table.add_column("p", justify="right")
     for row in rows:
-        for position, (label, one) in enumerate(row.differences.items()):
+        for position, (label, difference) in enumerate(row.differences.items()):
             is_first = position == 0
-            is_known = one.low is not None and one.high is not None
+            is_known = difference.low is not None and difference.high is not None
             p_value = row.test.p_value if row.test is not None else None
             table.add_row(
                 _named(row) if is_first else "",
                 *([label] if of else []),
-                f"{one.mean:+.{row.digits}f}",
-                f"{one.low:+.{row.digits}f} to {one.high:+.{row.digits}f}" if is_known else "-",
-                _NOTICEABLE[one.is_noticeable],
+                f"{difference.mean:+.{row.digits}f}",
+                f"{difference.low:+.{row.digits}f} to {difference.high:+.{row.digits}f}"
+                if is_known
+                else "-",
+                _NOTICEABLE[difference.is_noticeable],
                 "" if not is_first else "-" if p_value is None else f"{p_value:.2g}",
             )
     return table

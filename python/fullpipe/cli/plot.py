@@ -110,8 +110,10 @@ def effects(
     for effect in factorial_anova(values, factors):
         ratios = (effect.f, effect.p_value, effect.eta_squared, effect.partial_eta_squared)
         table.add_row(
-            effect.source, f"{effect.sum_of_squares:.4g}", f"{effect.df:g}",
+            effect.source,
+            f"{effect.sum_of_squares:.4g}",
+            f"{effect.df:g}",
             *("" if value is None else f"{value:.3g}" for value in ratios),
-        )  # fmt: skip
+        )
     console.print(f"{y}, {len(values)} values, one a run and group; type II sums of squares")
     console.print(table)

@@ -53,8 +53,8 @@ def progress_of_runs() -> Iterator[Callable[[Progress], None]]:
         def show(now: Progress) -> None:
             left = "" if now.left_s is None else f"{duration(now.left_s)} left"
             failed = f", {now.failed} failed" if now.failed else ""
-            what = "planned " if now.is_planning else ""
-            status = f"{what}{now.done} of {now.total}{failed}, {now.per_s:.3g}/s"
+            planned = "planned " if now.is_planning else ""
+            status = f"{planned}{now.done} of {now.total}{failed}, {now.per_s:.3g}/s"
             update(completed=now.share, status=status, left=left, refresh=True)
 
         yield show

@@ -80,10 +80,10 @@ def query(
         if not rows:
             message("no rows")
         if answer.num_rows > most:
-            what = (
+            remedy = (
                 "name the columns that you want, or --to FILE.csv" if is_wide else "--to FILE.csv"
             )
-            message(f"{most} of {answer.num_rows} rows are shown; for all: {what}")
+            message(f"{most} of {answer.num_rows} rows are shown; for all: {remedy}")
 
 
 def _rows(answer: pa.Table) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ def are_recordings(names: Sequence[str]) -> bool:
     """Whether all names are folders. Raises UserError where only some are."""
     folders = [Path(name).is_dir() for name in names]
     if any(folders) and not all(folders):
-        other = names[folders.index(False)]
-        raise UserError(f"{other}: is no folder; compare recordings, or congestion controls")
+        name = names[folders.index(False)]
+        raise UserError(f"{name}: is no folder; compare recordings, or congestion controls")
     return any(folders)
 
 
@@ -41,8 +41,8 @@ def compare_recorded(
         raise UserError("compare: these recordings have no metric in common")
     if as_json:
         metrics = [row.to_dict() for row in rows]
-        found = {"bootstrap_seed": BOOTSTRAP_SEED, "metrics": metrics, "runs": summaries}
-        print(json.dumps(found, allow_nan=False))
+        document = {"bootstrap_seed": BOOTSTRAP_SEED, "metrics": metrics, "runs": summaries}
+        print(json.dumps(document, allow_nan=False))
     else:
         print_comparison(rows, groups)
         if missing := without_test(rows):

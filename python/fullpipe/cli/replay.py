@@ -29,33 +29,33 @@ def replay(
     bit for bit. Exit status 1: outputs differ, or no call could be replayed."""
     from fullpipe.kernel import replay as replay_trace
 
-    found = replay_trace(trace)
+    result = replay_trace(trace)
     if json_:
-        print(json.dumps(dataclasses.asdict(found)))
+        print(json.dumps(dataclasses.asdict(result)))
     else:
-        releases = sorted({item.release for item in found.algorithms})
+        releases = sorted({item.release for item in result.algorithms})
         console.print(f"calls recorded on Linux {', '.join(releases)}", highlight=False)
-        console.print(_table(found))
-        if found.is_cut_off:
+        console.print(_table(result))
+        if result.is_cut_off:
             message(f"{trace}: its last record is cut off")
-    for item in found.algorithms:
+    for item in result.algorithms:
         if item.difference is not None:
             at = item.difference
             message(
                 f"{item.kernel_name}: connection {at.connection}, call {at.sequence} ({at.call}): "
                 f"{at.field} is {at.kernel} in the kernel, {at.native} natively"
             )
-    if any(item.difference is not None for item in found.algorithms):
+    if any(item.difference is not None for item in result.algorithms):
         fail(f"{trace}: the native build differs from the kernel", 1)
-    if not any(item.calls for item in found.algorithms):
+    if not any(item.calls for item in result.algorithms):
         fail(f"{trace}: it holds no call that can be replayed", 1)
 
 
-def _table(found: Replay) -> Table:
+def _table(result: Replay) -> Table:
     table = text_table(
         "name", "algorithm", "outputs", right=("flows", "calls", "ACKs", "lost", "skipped")
-    )  # fmt: skip
-    for item in found.algorithms:
+    )
+    for item in result.algorithms:
         outputs = "identical" if item.difference is None else "differ"
         numbers = (item.connections, item.calls, item.acks, item.lost, item.skipped)
         table.add_row(item.kernel_name, item.algorithm, outputs, *map(str, numbers))

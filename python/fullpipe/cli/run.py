@@ -136,11 +136,19 @@ class On:
         if self.debug_cc and not is_single_sim:
             raise UserError("--debug-cc: only with --engine sim and one run")
         options = engine_options(
-            self.engine, self.machine, pcap=self.pcap, kernel=self.kernel, modules=self.modules,
-            module=self.module, cc_form=self.cc_form, peer=self.peer, cc_trace=self.cc_trace,
-            background_processes=self.background_processes, debug_cc=self.debug_cc or None,
+            self.engine,
+            self.machine,
+            pcap=self.pcap,
+            kernel=self.kernel,
+            modules=self.modules,
+            module=self.module,
+            cc_form=self.cc_form,
+            peer=self.peer,
+            cc_trace=self.cc_trace,
+            background_processes=self.background_processes,
+            debug_cc=self.debug_cc or None,
             token=self.token,
-        )  # fmt: skip
+        )
         if self.token is not None and self.peer is None:
             raise UserError("--token: is for the agent of another host; name that with --peer HOST")
         return options
@@ -222,8 +230,8 @@ def read_scenario(path: Path, what: What) -> tuple[Scenario, str]:
         return load_with_toml(path, what.set_ or [], lambda document: _set_cc(document, cc))
     except UserError as error:
         # Every flow has what --cc says; the file may be right.
-        own, is_first, why = str(error).partition("flow.0.cc: ")
-        if not is_first or own != f"{path}: ":
+        prefix, is_first, why = str(error).partition("flow.0.cc: ")
+        if not is_first or prefix != f"{path}: ":
             raise
         raise UserError(f"--cc: {why}") from None
 
@@ -261,7 +269,7 @@ def record(
         if times is None or not is_whole or not has_to_go_on([_settlings(summaries)]):
             break
         discard(folders, times)
-        runs = [_with_times(one, times) for one in runs]
+        runs = [_with_times(run, times) for run in runs]
     if recordings:
         edges = knife_edges({"": runs}, {"": summaries}, jobs) if is_whole else {}
         edge = edges.get("", "")
@@ -369,5 +377,5 @@ def _set_cc(document: dict[str, Any], cc: str) -> None:
 
 
 def _slug(name: str) -> str:
-    kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)
-    return kept.strip("-")[:60] or "scenario"
+    letters = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in name)
+    return letters.strip("-")[:60] or "scenario"

@@ -28,12 +28,12 @@ def run_tables(summaries: Sequence[Row], per_flow: bool = False) -> Iterator[Tab
     elif any(run["flows"] for run in summaries):
         yield _table(summaries, lambda run: run["flows"], FLOWS)
     for kind in KINDS:
-        found = [run for run in summaries if kind.key in run]
-        if found:
-            yield _table(found, kind.rows, _columns(kind))
-    found = [run for run in summaries if has_names(run["links"])]
-    if found:
-        yield _table(found, lambda run: run["links"], LINKS)
+        runs = [run for run in summaries if kind.key in run]
+        if runs:
+            yield _table(runs, kind.rows, _columns(kind))
+    runs = [run for run in summaries if has_names(run["links"])]
+    if runs:
+        yield _table(runs, lambda run: run["links"], LINKS)
 
 
 def _table(
@@ -42,18 +42,18 @@ def _table(
     """A row for each of `rows` of each run. The first column is text. Several runs are
     headed by their seeds; columns without a value are left out."""
     cells = [[[cell(row) for _, cell in columns] for row in rows(run)] for run in summaries]
-    kept = [
+    indices = [
         index
         for index, column in enumerate(zip(*(row for run in cells for row in run), strict=True))
         if index == 0 or any(cell not in ("", "-") for cell in column)
     ]
-    titles = [columns[index][0] for index in kept]
+    titles = [columns[index][0] for index in indices]
     table = text_table(*titles[:1], right=titles[1:])
     for summary, run in zip(summaries, cells, strict=True):
         if len(summaries) > 1:
             table.add_row(f"seed {summary['seed']}", style="bold")
         for row in run:
-            table.add_row(*(row[index] for index in kept))
+            table.add_row(*(row[index] for index in indices))
     return table
 
 

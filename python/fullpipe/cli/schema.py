@@ -27,5 +27,5 @@ def schema(
     if markdown_:
         print(markdown(), end="")
     else:
-        found = sweeps.json_schema() if sweep else json_schema()
-        print(json.dumps(found, indent=1, ensure_ascii=False))
+        document = sweeps.json_schema() if sweep else json_schema()
+        print(json.dumps(document, indent=1, ensure_ascii=False))

@@ -90,8 +90,9 @@ def scorecard(
     from fullpipe.scorecard.gate import Gate
     from fullpipe.scorecard.items import items
 
-    _check(baseline, {"--fail-if": fail_if, "--allow": allow, "--junit": junit,
-                      "--markdown": markdown})  # fmt: skip
+    _check(
+        baseline, {"--fail-if": fail_if, "--allow": allow, "--junit": junit, "--markdown": markdown}
+    )
     chosen = [item for item in items() if item.is_of(only)]
     changes = set_ or []
     if cell is not None:
@@ -100,14 +101,15 @@ def scorecard(
     runs = kept_runs(store)
     if only is not None and (only == _DRAFT or only.startswith("draft-")):
         if baseline or changes or seeds:
-            raise UserError(f"--only {only}: a case is one run; it takes no --baseline, --seeds "
-                            "or --set")  # fmt: skip
+            raise UserError(
+                f"--only {only}: a case is one run; it takes no --baseline, --seeds or --set"
+            )
         if _draft(cc, only, quick, json_, jobs, runs):
             raise typer.Exit(1)
         return
     if not chosen:
-        known = ", ".join(item.id for item in items())
-        raise UserError(f"--only {only}: unknown; known are draft, rfc9743, c4, {known}")
+        ids = ", ".join(item.id for item in items())
+        raise UserError(f"--only {only}: unknown; known are draft, rfc9743, c4, {ids}")
     gate = Gate(chosen, fail_if or [], allow) if baseline is not None else None
     names = listed(against)
     with progress_of_runs() as update:
@@ -162,8 +164,8 @@ def _add_draft(
     from fullpipe.conformance.runner import run_cases
 
     results = run_cases(cc, cases_of(DRAFT), store, quick, jobs, update)
-    if any(found.holds is not None for found in results):
-        card["draft"] = [found.document(cc) for found in results]
+    if any(result.holds is not None for result in results):
+        card["draft"] = [result.document(cc) for result in results]
 
 
 def _finish(
@@ -205,14 +207,18 @@ def _print(card: dict[str, Any]) -> None:
         for index, measure in enumerate(item["measures"]):
             unit = f", {measure['unit']}" if measure["unit"] else ""
             values = [
-                shown_with_interval(found) if name == card["scorecard"] else shown(found["value"])
-                for name, found in measure["subjects"].items()
+                shown_with_interval(subject_value)
+                if name == card["scorecard"]
+                else shown(subject_value["value"])
+                for name, subject_value in measure["subjects"].items()
             ]
-            place = beside_others(measure, card["scorecard"])
+            standing = beside_others(measure, card["scorecard"])
             table.add_row(
-                "" if index else item["id"].removeprefix("rfc9743-"), measure["title"] + unit,
-                *values, "" if place == "between" else place,
-            )  # fmt: skip
+                "" if index else item["id"].removeprefix("rfc9743-"),
+                measure["title"] + unit,
+                *values,
+                "" if standing == "between" else standing,
+            )
         if item["not_run"]:
             table.add_row(item["id"].removeprefix("rfc9743-"), f"not run: needs {item['not_run']}")
     console.print(table)
@@ -235,27 +241,27 @@ def _draft(cc: str, only: str, quick: bool, as_json: bool, jobs: int | None, sto
 
     chosen = [case for case in cases_of(DRAFT) if only in (_DRAFT, case.id)]
     if not chosen:
-        known = ", ".join(case.id for case in cases_of(DRAFT))
-        raise UserError(f"--only {only}: unknown; known are draft, {known}")
+        ids = ", ".join(case.id for case in cases_of(DRAFT))
+        raise UserError(f"--only {only}: unknown; known are draft, {ids}")
     with progress_of_runs() as update:
         results = run_cases(cc, chosen, store, quick, jobs, update)
     if as_json:
-        print(json.dumps({"items": [found.document(cc) for found in results]}))
+        print(json.dumps({"items": [result.document(cc) for result in results]}))
     else:
         _print_draft(results)
-    return any(found.holds is False for found in results)
+    return any(result.holds is False for result in results)
 
 
 def _print_draft(results: list[Result]) -> None:
     table = text_table("item", "holds", "paths", "case")
-    for found in results:
-        word = {True: "yes", False: "no", None: "-"}[found.holds]
-        hold = sum(not one.failed for one in found.paths)
-        paths = f"{hold} of {len(found.paths)}" if found.paths else ""
-        title = f"{found.case.title} ({found.why})" if found.why else found.case.title
-        table.add_row(found.case.id, word, paths, title)
+    for result in results:
+        word = {True: "yes", False: "no", None: "-"}[result.holds]
+        hold = sum(not path_result.failed for path_result in result.paths)
+        paths = f"{hold} of {len(result.paths)}" if result.paths else ""
+        title = f"{result.case.title} ({result.why})" if result.why else result.case.title
+        table.add_row(result.case.id, word, paths, title)
     console.print(table)
-    for found in results:
-        for one in found.paths:
-            for text in one.failed:
-                message(f"{found.case.id}, {one.path}: does not hold: {text}", "yellow")
+    for result in results:
+        for path_result in result.paths:
+            for text in path_result.failed:
+                message(f"{result.case.id}, {path_result.path}: does not hold: {text}", "yellow")

@@ -195,7 +195,7 @@ def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
 
     store = Store(folder) if (folder / "store.json").exists() else None
     lacking, cells, runs = missing(sweep, store)
-    found = estimate(lacking, work_of(sweep, folder))
+    forecast = estimate(lacking, work_of(sweep, folder))
     width = jobs or cores()
     console.print(f"cells    {cells}")
     console.print(f"runs     {runs}, of which {len(lacking)} are missing")
@@ -203,12 +203,12 @@ def _forecast(sweep: Sweep, folder: Path, jobs: int | None) -> None:
         console.print(f"         up to {cells * (sweep.seeds.most or 0)} where {sweep.seeds.until}")
     if sweep.options.until_settled:
         console.print(f"         up to {MOST_TIMES} times as long where they had not settled")
-    from_trials = f"from {found.trials} trials" if found.trials else "from experience"
+    from_trials = f"from {forecast.trials} trials" if forecast.trials else "from experience"
     console.print(
-        f"time     about {duration(found.cpu_s / width)} on {width} cores "
-        f"({duration(found.cpu_s)} of one core, {from_trials})"
+        f"time     about {duration(forecast.cpu_s / width)} on {width} cores "
+        f"({duration(forecast.cpu_s)} of one core, {from_trials})"
     )
-    console.print(f"disk     about {format_size(found.disk_bytes)}")
+    console.print(f"disk     about {format_size(forecast.disk_bytes)}")
 
 
 def _list_failures(outcome: Outcome, file: Path, changes: list[str], options: Options) -> None:
@@ -239,9 +239,9 @@ def _list_problems(store: Store, outcome: Outcome) -> None:
         message(f"not to be trusted: {counted(count, 'run')}: {problem}", "bold red")
 
 
-def _label(found: Cell) -> str:
+def _label(cell: Cell) -> str:
     from fullpipe.sweep.templates import fields_of
 
-    return f"cell {found.index} " + ", ".join(
-        f"{name} {value}" for name, value in fields_of(found.point).items() if "." not in name
+    return f"cell {cell.index} " + ", ".join(
+        f"{name} {value}" for name, value in fields_of(cell.point).items() if "." not in name
     )

@@ -77,11 +77,11 @@ def show(
     from fullpipe.scenario.link_traces import rate_trace
 
     try:
-        found = rate_trace(str(file))
+        trace = rate_trace(str(file))
     except ValueError as error:
         raise UserError(str(error)) from None
-    count, period_ms, mean = _native.traces.rates(found.path)
-    steps = _native.traces.rate_steps(found.path, 1000, max(period_ms // 1000, 1) * 10**9)
+    count, period_ms, mean = _native.traces.rates(trace.path)
+    steps = _native.traces.rate_steps(trace.path, 1000, max(period_ms // 1000, 1) * 10**9)
     rates = sorted(rate for _, rate in steps)
     print(f"{count} opportunities in {period_ms / 1000:g} s, then it repeats")
     print(f"mean {units.format_rate(mean)} on the wire; rates over one second each:")
@@ -105,13 +105,13 @@ def from_capture(
 
     if out.exists() and not force:
         raise UserError(f"{out}: exists already; --force replaces it")
-    found = link_trace(file)
-    write_text(out, found.made.rate_text())
-    count = len(found.made.times_ms)
-    print(f"{out}: {count} opportunities in {found.length_s:.3g} s")
+    trace = link_trace(file)
+    write_text(out, trace.made.rate_text())
+    count = len(trace.made.times_ms)
+    print(f"{out}: {count} opportunities in {trace.length_s:.3g} s")
     print(
-        f"the link was full in {100 * found.full:.1f} % of the time; in the other "
-        f"{100 * (1 - found.full):.1f} % its rate is not known"
+        f"the link was full in {100 * trace.full:.1f} % of the time; in the other "
+        f"{100 * (1 - trace.full):.1f} % its rate is not known"
     )
 
 
@@ -181,10 +181,10 @@ def calls(
 
 @app.command()
 def diff(
-    one: Annotated[
+    first: Annotated[
         str, typer.Argument(metavar="A", help="A trace of calls; with --on a congestion control.")
     ],
-    other: Annotated[
+    second: Annotated[
         str, typer.Argument(metavar="B", help="Another; with --on also a commit of A's file.")
     ],
     on: Annotated[
@@ -208,25 +208,25 @@ def diff(
     from fullpipe.kernel.calls import first_difference
 
     if on is None:
-        found = first_difference(Path(one), Path(other), decisions)
+        difference = first_difference(Path(first), Path(second), decisions)
     else:
         with scratch("fullpipe-diff-") as folder:
-            found = first_difference(*_traced(one, other, on, folder), decisions)
-    if found is None:
+            difference = first_difference(*_traced(first, second, on, folder), decisions)
+    if difference is None:
         print("no call differs")
         return
     print(
-        f"{found.cc}, connection {found.connection}, call {found.sequence} ({found.call}) "
-        f"at {found.t_us / 1e6:.6f} s"
+        f"{difference.cc}, connection {difference.connection}, "
+        f"call {difference.sequence} ({difference.call}) at {difference.t_us / 1e6:.6f} s"
     )
-    if found.only_in is not None:
-        print(f"  only in {(one, other)[found.only_in]}")
-    for name, (left, right) in found.values.items():
-        print(f"  {name}: {left} in {one}, {right} in {other}")
-    fail(f"{one} and {other} differ", 1)
+    if difference.only_in is not None:
+        print(f"  only in {(first, second)[difference.only_in]}")
+    for name, (left, right) in difference.values.items():
+        print(f"  {name}: {left} in {first}, {right} in {second}")
+    fail(f"{first} and {second} differ", 1)
 
 
-def _traced(one: str, other: str, on: Path, folder: Path) -> tuple[Path, Path]:
+def _traced(first: str, second: str, on: Path, folder: Path) -> tuple[Path, Path]:
     """The traces of a scenario with each of two congestion controls. Raises UserError if one cannot
     run there."""
     from fullpipe.cli.run import What, read_scenario
@@ -236,16 +236,16 @@ def _traced(one: str, other: str, on: Path, folder: Path) -> tuple[Path, Path]:
     from fullpipe.scorecard.comparing import file_of
     from fullpipe.scorecard.git_files import check_out, commit_of
 
-    file = file_of(one)
-    is_control = is_external_name(other) or other.partition("[")[0] in cc_sets()
+    file = file_of(first)
+    is_control = is_external_name(second) or second.partition("[")[0] in cc_sets()
     if file is not None and not is_control:
         try:
-            other = str(check_out(file, commit_of(file, other), folder / "commit"))
+            second = str(check_out(file, commit_of(file, second), folder / "commit"))
         except UserError as error:
             why = str(error).removeprefix("--baseline ")
-            raise UserError(f"{other}: is no congestion control; as a commit: {why}") from None
-    traces = folder / "one", folder / "other"
-    for name, trace in zip((one, other), traces, strict=True):
+            raise UserError(f"{second}: is no congestion control; as a commit: {why}") from None
+    traces = folder / "first", folder / "second"
+    for name, trace in zip((first, second), traces, strict=True):
         scenario, _ = read_scenario(on, What(cc=name))
         SimEngine().run(resolve(scenario), lambda _done: True, {"cc_trace": str(trace)})
     return traces

@@ -72,8 +72,8 @@ def _search(wanted: Search, bench: Bench, folder: Path, trials: int, as_json: bo
     from fullpipe.tune.searching import search
 
     with progress(f"tune {wanted.base.name}", 0.0) as update:
-        found = search(wanted, bench, trials, lambda done, _least: update(done / trials))
-    document = document_of(wanted, found)
+        outcome = search(wanted, bench, trials, lambda done, _least: update(done / trials))
+    document = document_of(wanted, outcome)
     path = write_search(document, folder)
     if as_json:
         json.dump(document, sys.stdout)
@@ -136,10 +136,14 @@ def _print_search(document: dict[str, Any]) -> None:
 def _lines(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """The rows of the table of changes: the best, the defaults, each variant."""
     lines = [("best", document["best"]), ("all defaults", document["default"])]
-    for one in document["variants"]:
-        change = "" if one["kind"] == "ablation" else f" {one['kind']}"
-        value = "" if one["kind"] in ("ablation", "off") else f" ({one['setting'][one['change']]})"
-        lines.append((f"{one['change']}{change}{value}", one))
+    for variant in document["variants"]:
+        change = "" if variant["kind"] == "ablation" else f" {variant['kind']}"
+        value = (
+            ""
+            if variant["kind"] in ("ablation", "off")
+            else f" ({variant['setting'][variant['change']]})"
+        )
+        lines.append((f"{variant['change']}{change}{value}", variant))
     return lines
 
 
