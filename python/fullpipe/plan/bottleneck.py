@@ -156,9 +156,10 @@ def _layer(wire: Mapping[str, Any]) -> dict[str, Any] | None:
     aqm = (wire.get("qdisc") or {}).get("aqm", {})
     if layer is None and aqm.get("shapes", True):
         layer = {
-            "bytes": aqm.get("overhead_bytes"), "mpu_bytes": aqm.get("mpu_bytes", 0),
+            "bytes": aqm.get("overhead_bytes"),
+            "mpu_bytes": aqm.get("mpu_bytes", 0),
             "framing": aqm.get("framing", "none"),
-        }  # fmt: skip
+        }
     is_plain = layer == {"bytes": None, "mpu_bytes": 0, "framing": "none"}
     return None if is_plain else layer
 

@@ -23,9 +23,17 @@ from fullpipe.plan.bottleneck import (
 
 #: Of a flow in a plan, what says nothing of how much its application wants to send, and where.
 _NOT_DEMAND = {
-    "name", "cc", "start_ns", "stop_ns", "forward_delay_ns", "reverse_delay_ns", "jitter", "ecn",
-    "ecn_kind", "hosts",
-}  # fmt: skip
+    "name",
+    "cc",
+    "start_ns",
+    "stop_ns",
+    "forward_delay_ns",
+    "reverse_delay_ns",
+    "jitter",
+    "ecn",
+    "ecn_kind",
+    "hosts",
+}
 _LIMITS = ("amount_bytes", "app_rate_bps")
 
 
@@ -57,10 +65,13 @@ def facts_of(plan: Mapping[str, Any], directions: Sequence[str], warmup_ns: int)
     rtt_ns = path["forward_delay_ns"] + path["reverse_delay_ns"] if path else math.nan
     main = main_queue(plan, directions)
     return Facts(
-        warmup_ns / 1e9, plan.get("duration_ns", 0) / 1e9 or math.inf,
-        plan.get("sample_interval_ns", 0) / 1e9, rtt_ns / 1e9, equal_demand(plan, directions),
+        warmup_ns / 1e9,
+        plan.get("duration_ns", 0) / 1e9 or math.inf,
+        plan.get("sample_interval_ns", 0) / 1e9,
+        rtt_ns / 1e9,
+        equal_demand(plan, directions),
         (Queue(main.queue, main.capacity, main.policed_bps),),
-    )  # fmt: skip
+    )
 
 
 class LinkQueue(NamedTuple):

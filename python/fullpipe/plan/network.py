@@ -32,40 +32,61 @@ def network(scenario: Scenario) -> dict[str, Any]:
     reverse_bps = path.reverse_rate or (path.rate if down else None)
     queue = _queue(path, path.qdisc, path.qdisc_options, path.buffer, path.rate, path.link_layer)
     reverse_queue = _queue(
-        path, path.reverse_qdisc, path.reverse_options, path.reverse_buffer,
-        reverse_bps or path.rate, path.link_layer,
-    )  # fmt: skip
+        path,
+        path.reverse_qdisc,
+        path.reverse_options,
+        path.reverse_buffer,
+        reverse_bps or path.rate,
+        path.link_layer,
+    )
     jitter = resolve_jitter(path.jitter, path.jitter_shape)
     losses = {
         "loss": _loss(path.loss, path.loss_correlation, path.loss_marks, path.loss_per),
         "reverse_loss": _loss(path.reverse_loss, 0.0, False, "packet"),
     }
     layer = path.link_layer
-    links = _row(scenario, down) or [_wire(
-        "path",
-        {"rate_bps": path.rate, "delay_ns": 0, "qdisc": queue, "loss": None,
-         **_overhead(layer, path.rate, queue)},
-        {"rate_bps": reverse_bps, "delay_ns": 0, "qdisc": reverse_queue, "loss": None,
-         **_overhead(layer, reverse_bps, reverse_queue)},
-    )]  # fmt: skip
+    links = _row(scenario, down) or [
+        _wire(
+            "path",
+            {
+                "rate_bps": path.rate,
+                "delay_ns": 0,
+                "qdisc": queue,
+                "loss": None,
+                **_overhead(layer, path.rate, queue),
+            },
+            {
+                "rate_bps": reverse_bps,
+                "delay_ns": 0,
+                "qdisc": reverse_queue,
+                "loss": None,
+                **_overhead(layer, reverse_bps, reverse_queue),
+            },
+        )
+    ]
     if scenario.wifi:
         links.insert(0, _channel(scenario, "wifi", scenario.wifi))
     return {
         "links": links,
         "access": {"mtu_bytes": path.mtu, **delays_at_ends(scenario), "jitter": jitter, **losses},
         "path": {
-            "rate_bps": path.rate, "reverse_rate_bps": reverse_bps, **_delays_of_path(path),
-            "mtu_bytes": path.mtu, "qdisc": queue, "reverse_qdisc": reverse_queue, **losses,
+            "rate_bps": path.rate,
+            "reverse_rate_bps": reverse_bps,
+            **_delays_of_path(path),
+            "mtu_bytes": path.mtu,
+            "qdisc": queue,
+            "reverse_qdisc": reverse_queue,
+            **losses,
             "jitter": jitter,
         },
-    }  # fmt: skip
+    }
 
 
 def route(scenario: Scenario, routed: Routed) -> dict[str, int]:
     """Positions of the first and the last link of a plan that it passes."""
     enter, leave = scenario.route(routed)
-    places = _places(scenario)
-    return {"enter": places[enter][0], "leave": places[leave][1]}
+    positions = _positions(scenario)
+    return {"enter": positions[enter][0], "leave": positions[leave][1]}
 
 
 def delays_at_ends(scenario: Scenario) -> dict[str, int]:
@@ -78,7 +99,7 @@ def resolve_jitter(max_ns: int, shape: str) -> dict[str, Any] | None:
     return {"shape": shape, "max_ns": max_ns} if max_ns else None
 
 
-def _places(scenario: Scenario) -> list[tuple[int, int]]:
+def _positions(scenario: Scenario) -> list[tuple[int, int]]:
     """Of each link of the scenario, the first and the last position of what it becomes in the plan.
 
     A Wi-Fi link with rates becomes its channel between wires. The channel of `[wifi]` lies before
@@ -86,13 +107,13 @@ def _places(scenario: Scenario) -> list[tuple[int, int]]:
     if scenario.wifi:
         others = range(1, max(1, len(scenario.link)))
         return [(0, 1), *((link + 1, link + 1) for link in others)]
-    places, last = [], -1
+    positions, last = [], -1
     for link in scenario.link:
         first = last + 1
         rates = (link.rate, link.reverse.rate) if link.channel else ()
         last = first + sum(rate is not None for rate in rates)
-        places.append((first, last))
-    return places or [(0, 0)]
+        positions.append((first, last))
+    return positions or [(0, 0)]
 
 
 def _row(scenario: Scenario, down: set[int]) -> list[dict[str, Any]]:
@@ -126,18 +147,19 @@ def _channel(scenario: Scenario, name: str, wifi: WifiOptions) -> dict[str, Any]
     traffic have a list of their own; lists leave out first stations at their end."""
     names = station_names(wifi)
 
-    def places(wanted: Sequence[str | None]) -> list[int]:
+    def station_numbers(wanted: Sequence[str | None]) -> list[int]:
         return [names.index(name) if name in names else 0 for name in wanted]
 
-    stations = places([flow.station for flow in scenario.flow for _ in range(flow.count)])
-    stations += places([probe.station for probe in scenario.probe])
-    others = places([entry.station for entry in (*scenario.page, *scenario.udp)])
-    traffic = places([entry.station for entry in scenario.traffic])
+    stations = station_numbers([flow.station for flow in scenario.flow for _ in range(flow.count)])
+    stations += station_numbers([probe.station for probe in scenario.probe])
+    applications = station_numbers([entry.station for entry in (*scenario.page, *scenario.udp)])
+    traffic = station_numbers([entry.station for entry in scenario.traffic])
     medium = {
-        "kind": "wifi", "channel": resolve_wifi(wifi),
-        "stations": [*stations, *(others if any(others) else ())],
+        "kind": "wifi",
+        "channel": resolve_wifi(wifi),
+        "stations": [*stations, *(applications if any(applications) else ())],
         **({"traffic": traffic} if any(traffic) else {}),
-    }  # fmt: skip
+    }
     return {"name": name, "medium": medium}
 
 
@@ -162,9 +184,13 @@ def _direction(
     layer: LinkLayer | None,
 ) -> dict[str, Any]:
     queue = _queue(
-        path, direction.qdisc, direction.qdisc_options, direction.buffer, rate_bps or path.rate,
+        path,
+        direction.qdisc,
+        direction.qdisc_options,
+        direction.buffer,
+        rate_bps or path.rate,
         layer,
-    )  # fmt: skip
+    )
     resolved: dict[str, Any] = {
         "rate_bps": rate_bps,
         "delay_ns": delay_ns,

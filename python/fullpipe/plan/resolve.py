@@ -25,12 +25,16 @@ def resolve(scenario: Scenario, seed: int | None = None) -> Plan:
     seed = scenario.seed if seed is None else seed
     sending = senders(scenario, seed)
     plan = {
-        "name": scenario.name, "seed": seed, "duration_ns": scenario.duration,
-        "sample_interval_ns": scenario.sample_interval, **network(scenario),
-        "flows": sending.pop("flows"), "probes": sending.pop("probes"),
+        "name": scenario.name,
+        "seed": seed,
+        "duration_ns": scenario.duration,
+        "sample_interval_ns": scenario.sample_interval,
+        **network(scenario),
+        "flows": sending.pop("flows"),
+        "probes": sending.pop("probes"),
         "host": _host(scenario.host),
         **sending,
-    }  # fmt: skip
+    }
     return cast(Plan, longer(plan, rtt_offset_ns(scenario.rtt_spread_ns, seed)))
 
 
@@ -65,7 +69,8 @@ def _host(host: Host) -> dict[str, Any]:
         resolved["work"] = costs
     if host.reader_pause:
         resolved["reader_pauses"] = {
-            "every_ns": host.reader_pause_every, "for_ns": host.reader_pause,
+            "every_ns": host.reader_pause_every,
+            "for_ns": host.reader_pause,
             **({"spread_ns": host.reader_pause_spread} if host.reader_pause_spread else {}),
-        }  # fmt: skip
+        }
     return resolved

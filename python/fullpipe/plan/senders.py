@@ -27,10 +27,12 @@ def senders(scenario: Scenario, seed: int) -> dict[str, list[dict[str, Any]]]:
 
     Raises UserError where two keys contradict each other, or two have one name."""
     kinds = {
-        "flows": list(_flows(scenario, seed)), "probes": list(_probes(scenario)),
-        "pages": list(_pages(scenario)), "datagrams": list(_datagrams(scenario)),
+        "flows": list(_flows(scenario, seed)),
+        "probes": list(_probes(scenario)),
+        "pages": list(_pages(scenario)),
+        "datagrams": list(_datagrams(scenario)),
         "traffic": list(_traffic(scenario)),
-    }  # fmt: skip
+    }
     for kind, members in kinds.items():
         names = [member["name"] for member in members]
         if len(set(names)) < len(names):
@@ -104,28 +106,37 @@ def _stack(host: Host, tcp: str | None) -> dict[str, Any]:
 def _probes(scenario: Scenario) -> Iterator[dict[str, Any]]:
     for index, probe in enumerate(scenario.probe):
         yield {
-            "name": probe.name or f"{probe.kind}.{index + 1}", "kind": probe.kind,
-            "interval_ns": probe.interval, "start_ns": probe.start, "dscp": probe.dscp,
-            "route": route(scenario, probe), "host_numbers": probe.host_numbers,
-        }  # fmt: skip
+            "name": probe.name or f"{probe.kind}.{index + 1}",
+            "kind": probe.kind,
+            "interval_ns": probe.interval,
+            "start_ns": probe.start,
+            "dscp": probe.dscp,
+            "route": route(scenario, probe),
+            "host_numbers": probe.host_numbers,
+        }
 
 
 def _pages(scenario: Scenario) -> Iterator[dict[str, Any]]:
     tables, ecn = scenario.cc_tables, scenario.path.ecn
     for index, page in enumerate(scenario.page):
         yield {
-            "name": page.name or f"page.{index + 1}", "cc": _cc(choose(page.cc, tables)),
-            "route": route(scenario, page), "ecn": bool(ecn if page.ecn is None else page.ecn),
-            "host_numbers": page.host_numbers, **resolve_page(page),
-        }  # fmt: skip
+            "name": page.name or f"page.{index + 1}",
+            "cc": _cc(choose(page.cc, tables)),
+            "route": route(scenario, page),
+            "ecn": bool(ecn if page.ecn is None else page.ecn),
+            "host_numbers": page.host_numbers,
+            **resolve_page(page),
+        }
 
 
 def _datagrams(scenario: Scenario) -> Iterator[dict[str, Any]]:
     for index, udp in enumerate(scenario.udp):
         yield {
-            "name": udp.name or f"udp.{index + 1}", "route": route(scenario, udp),
-            "host_numbers": udp.host_numbers, **resolve_udp(udp),
-        }  # fmt: skip
+            "name": udp.name or f"udp.{index + 1}",
+            "route": route(scenario, udp),
+            "host_numbers": udp.host_numbers,
+            **resolve_udp(udp),
+        }
 
 
 def _traffic(scenario: Scenario) -> Iterator[dict[str, Any]]:
@@ -140,13 +151,18 @@ def _traffic(scenario: Scenario) -> Iterator[dict[str, Any]]:
         except UserError as error:
             raise UserError(f"traffic.{index}: {error}") from None
         yield {
-            "name": traffic.name or f"{cc.name}-traffic.{numbers[cc.name]}", "cc": _cc(cc),
-            "direction": traffic.direction, "route": route(scenario, traffic), "dscp": traffic.dscp,
+            "name": traffic.name or f"{cc.name}-traffic.{numbers[cc.name]}",
+            "cc": _cc(cc),
+            "direction": traffic.direction,
+            "route": route(scenario, traffic),
+            "dscp": traffic.dscp,
             "ecn": bool(path.ecn if traffic.ecn is None else traffic.ecn),
-            "start_ns": traffic.start, "stop_ns": traffic.stop,
+            "start_ns": traffic.start,
+            "stop_ns": traffic.stop,
             "senders": _hosts_of(scenario, traffic, f"traffic.{index}.rtts"),
-            "source": source, **({"samples": traffic.samples} if traffic.samples else {}),
-        }  # fmt: skip
+            "source": source,
+            **({"samples": traffic.samples} if traffic.samples else {}),
+        }
 
 
 def _hosts_of(scenario: Scenario, traffic: Traffic, key: str) -> list[dict[str, Any]]:
@@ -166,13 +182,13 @@ def _own_delays_ns(
     """Delays at the ends of what has a base RTT of its own; None: the path's."""
     if rtt_ns is None:
         return dict.fromkeys(DELAYS)
-    forward_ns, what = scenario.path.forward_delay, "path.forward_delay, a part of it"
+    forward_ns, part = scenario.path.forward_delay, "path.forward_delay, a part of it"
     if scenario.link:
         first, last = scenario.route(routed)
         forward_ns = sum(sum(link.delays_ns) for link in scenario.link[first : last + 1])
-        what = f"its links' delays, {units.format_time(forward_ns)} both ways"
+        part = f"its links' delays, {units.format_time(forward_ns)} both ways"
     if rtt_ns < forward_ns:
-        raise UserError(f"{key}: is less than {what}")
+        raise UserError(f"{key}: is less than {part}")
     return {
         "forward_delay_ns": 0 if scenario.link else forward_ns,
         "reverse_delay_ns": rtt_ns - forward_ns,
@@ -218,13 +234,19 @@ def _put_on_hosts(kinds: Mapping[str, Sequence[dict[str, Any]]], scenario: Scena
             ecn = settings if "ecn" in settings else first
             near_number, far_number = member.pop("host_numbers")
             sender = (
-                near_number, reverse_ns, ecn.get("ecn", False), ecn.get("ecn_kind"),
-                index if has_jitter or sends == "up" else None, settings["route"]["enter"],
-            )  # fmt: skip
+                near_number,
+                reverse_ns,
+                ecn.get("ecn", False),
+                ecn.get("ecn_kind"),
+                index if has_jitter or sends == "up" else None,
+                settings["route"]["enter"],
+            )
             receiver = (
-                far_number, forward_ns, index if sends == "down" else None,
+                far_number,
+                forward_ns,
+                index if sends == "down" else None,
                 settings["route"]["leave"],
-            )  # fmt: skip
+            )
             member["hosts"] = {
                 "near": near.setdefault(sender, len(near)),
                 "far": far.setdefault(receiver, len(far)),
