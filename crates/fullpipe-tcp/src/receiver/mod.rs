@@ -404,7 +404,8 @@ impl Receiver {
         }
     }
 
-    /// A stall has ended: the application reads everything.
+    /// A stall has ended: the application reads everything. A window that opens is told even if everything was
+    /// acknowledged.
     #[inline(never)] // rare
     fn read_after_stall(&mut self, now_ns: u64) -> Answer {
         self.reader.resume();
@@ -412,7 +413,7 @@ impl Receiver {
         if self.closing.has_all(self.next) {
             return Answer::Fin;
         }
-        Answer::ack_if(self.reading_causes_ack())
+        Answer::ack_if(self.reading_causes_ack() || self.buffer.has_opened(self.next))
     }
 
     /// The application reads if it can; true if that causes an ACK.

@@ -609,6 +609,34 @@ fn unread_packets_are_acknowledged_when_a_stall_ends() {
 }
 
 #[test]
+fn a_window_that_reading_opens_is_told_even_if_everything_was_acknowledged() {
+    // __tcp_cleanup_rbuf(): else a sender whose window was closed during the stall would wait for good.
+    let config = ReceiverConfig {
+        window_bytes: None,
+        rmem_max_bytes: 128 << 10,
+        ..stalled_for(&[90 * MS])
+    };
+    let (mut receiver, _) = settled(config, 20);
+    let (now_ns, back_ns) = (START + 21 * MS, START + 110 * MS);
+    let mut end = 20;
+    while receiver.window_bytes() >= 1448 {
+        let first = end;
+        end += (receiver.window_bytes() / 1448) as u32;
+        for number in first..end {
+            receiver.on_data(now_ns, &data(number, now_ns));
+        }
+        let due_ns = receiver.timer_ns().expect("an ACK is delayed");
+        assert!(due_ns < back_ns);
+        receiver.on_timer(due_ns);
+    }
+    let closed_bytes = receiver.window_bytes();
+    assert!(closed_bytes < 1448, "{closed_bytes}");
+    let told = receiver.on_timer(back_ns).expect("the window opens");
+    assert_eq!(told.next, end);
+    assert!(told.window_bytes >= 10 * 1448, "{}", told.window_bytes);
+}
+
+#[test]
 fn a_single_packet_during_a_stall_is_acknowledged_by_the_delayed_ack_timer() {
     let (mut receiver, _) = settled(sometimes_stalled(), 20);
     let now_ns = START + 121 * MS;

@@ -175,6 +175,12 @@ impl ReceiveBuffer {
         self.is_fixed && 2 * u64::from(unacked) * self.mss_bytes >= window_bytes
     }
 
+    /// Whether the window is now at least twice what packets up to `next` left of the last one
+    /// (__tcp_cleanup_rbuf()).
+    pub(super) fn has_opened(&self, next: u32) -> bool {
+        !self.is_fixed && self.window.doubles(next, self.unread.memory_bytes())
+    }
+
     /// Whether the window would not be smaller than the one advertised last.
     #[inline]
     pub(super) fn keeps_window(&self) -> bool {

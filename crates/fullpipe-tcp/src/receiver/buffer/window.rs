@@ -94,14 +94,30 @@ impl Window {
     /// The window of an ACK for `next`, with this much memory in use; it never shrinks.
     #[inline(always)]
     pub(super) fn offer(&mut self, next: u32, used_bytes: u64) -> Offer {
-        let acked_bytes = u64::from(next - self.offered_at) * self.mss_bytes;
-        let left_bytes = self.offered_bytes.saturating_sub(acked_bytes);
+        let left_bytes = self.left_bytes(next);
         let new = self.select(used_bytes);
         self.offered_bytes = self.round_up(new.window_bytes.max(left_bytes));
         self.offered_at = next;
         Offer {
             window_bytes: self.offered_bytes,
             is_short: new.is_short,
+        }
+    }
+
+    /// What packets before `next` have left of the window (tcp_receive_window()).
+    #[inline(always)]
+    fn left_bytes(&self, next: u32) -> u64 {
+        let acked_bytes = u64::from(next - self.offered_at) * self.mss_bytes;
+        self.offered_bytes.saturating_sub(acked_bytes)
+    }
+
+    /// Whether the window would be at least twice what packets before `next` have left of it.
+    #[inline]
+    pub(super) fn doubles(&self, next: u32, used_bytes: u64) -> bool {
+        let left_bytes = self.left_bytes(next);
+        2 * left_bytes <= self.clamp_bytes && {
+            let window_bytes = self.round_up(self.select(used_bytes).window_bytes);
+            window_bytes > 0 && window_bytes >= 2 * left_bytes
         }
     }
 
