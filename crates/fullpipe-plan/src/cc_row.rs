@@ -188,3 +188,45 @@ pub(crate) fn phase_name(value: Option<f64>) -> Text {
         .name()
         .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use fullpipe_cc::algorithm;
+
+    use super::*;
+
+    fn controller(name: &str) -> Controller {
+        let algorithm = algorithm(name).expect("built in");
+        let params = algorithm.params.iter().map(|param| param.default);
+        Controller::new(algorithm, &params.collect::<Vec<_>>()).expect("defaults are in range")
+    }
+
+    #[test]
+    fn a_column_of_its_own_has_the_values_of_its_algorithm_and_nulls_in_rows_of_others() {
+        let (cubic, bbr) = (controller("cubic"), controller("bbr3"));
+        let mut samples = CcSamples::default();
+        let rows = [Some(&cubic), Some(&bbr), None, Some(&cubic)];
+        for (t_us, of) in (0..).zip(rows) {
+            match of {
+                Some(of) => samples.push(t_us, 7, of),
+                None => samples.push_row(CcRow::default()),
+            }
+        }
+        let table = samples.table();
+        let own = table.columns.iter().skip(CcRow::table(&[]).columns.len());
+        let mut names = Vec::new();
+        for (name, values) in own {
+            names.push(*name);
+            let wanted = rows.map(|of| {
+                let variables = &of?.algorithm().variables;
+                let position = variables.iter().position(|known| known.column == *name)?;
+                of?.variables()[position]
+            });
+            assert_eq!(values, &Column::OptF64(wanted.to_vec()), "{name}");
+        }
+        assert!(
+            names.contains(&"w_max_packets") && names.len() > 4,
+            "{names:?}"
+        );
+    }
+}
