@@ -15,6 +15,7 @@ from fullpipe.metrics import View, summarise
 from fullpipe.plan.resolve import resolve
 from fullpipe.recording.recording import Recording
 from fullpipe.scenario import link_trace_generators
+from fullpipe.scenario.delay_distributions import table_of
 from fullpipe.scenario.link_trace_generators import KINDS, Shape
 from fullpipe.scenario.model import load_scenario, make_scenario
 from helpers import column, simulate
@@ -303,3 +304,84 @@ def test_a_flow_that_is_stopped_sends_no_more_than_its_amount() -> None:
         flow=[{"cc": "bbr3", "amount": "49992B", "stop": "100ms"}],
     )
     assert column(raw, "flows", "bytes_delivered")[0] == 49992
+
+
+def jittered(distribution: str = "uniform") -> Any:
+    """Delays in ms of packets, one each 100 us, with netem's jitter of 3 ms about 40 ms."""
+    link = {"delay": "40ms", "delay_jitter": "3ms", "delay_distribution": distribution}
+    link |= {"rate": "1gbit", "reverse": {"delay": "0s"}}
+    document = row("12s", **link)
+    document |= {"flow": [], "udp": [{"rate": "100mbit", "payload": "1250B"}]}
+    delays = column(simulate(**document), "datagrams", "delay_us").astype(float) / 1000
+    return delays[delays > 0]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "mean_ms", "deviation_ms"),
+    [
+        ("uniform", 0, 3 / np.sqrt(3)),
+        ("normal", 0, 3),
+        # Pareto with a = 3, less its mean, times 4/3, cut above 4: integrals of the inverse.
+        ("pareto", -0.0329 * 3, 0.8209 * 3),
+        ("paretonormal", -0.0247 * 3, 0.8349 * 3),
+    ],
+)
+def test_jitter_has_the_moments_of_its_distribution(
+    distribution: str, mean_ms: float, deviation_ms: float
+) -> None:
+    delays = jittered(distribution)
+    assert delays.size > 100_000
+    assert delays.mean() - 40 == pytest.approx(mean_ms, abs=0.06)
+    assert delays.std() == pytest.approx(deviation_ms, rel=0.02)
+
+
+def test_tables_are_those_of_tc_within_a_unit(tmp_path: Path) -> None:
+    # Some lines of iproute2's tables, by their place: 8192 is a standard deviation.
+    tables = {name: table_of(name) for name in ("normal", "pareto", "paretonormal")}
+    assert {name: len(table) for name, table in tables.items()} == dict.fromkeys(tables, 4096)
+    assert tables["normal"][:4] == pytest.approx([-32768, -28307, -26871, -25967], abs=1)
+    assert tables["normal"][-3:] == pytest.approx([26164, 27159, 28858], abs=1)
+    assert tables["pareto"][:4] + tables["pareto"][-1:] == [-5461, -5460, -5460, -5459, 32767]
+    assert tables["paretonormal"][:3] == pytest.approx([-12305, -11171, -10812], abs=1)
+    assert tables["paretonormal"][-3:] == pytest.approx([31116, 31365, 31789], abs=1)
+    for name, table in tables.items():
+        file = tmp_path / f"{name}.dist"
+        file.write_text("# as tc has them\n" + " ".join(map(str, table)))
+        assert table_of(str(file)) == table
+
+
+def test_a_table_of_a_file_is_drawn_from_beside_the_scenario(tmp_path: Path) -> None:
+    (tmp_path / "two.dist").write_text("# twice 8192\n-8192 8192\n")
+    delays = jittered(str(tmp_path / "two.dist"))
+    assert set(np.unique(delays.round())) == {37, 43}
+    for content, words in [("1 x", "line 1: 'x' is no whole"), ("", "0 numbers"),
+                           ("40000", "line 1: 40000 is not")]:  # fmt: skip
+        (tmp_path / "bad.dist").write_text(content)
+        with pytest.raises(UserError, match=f"delay_distribution: .*bad.dist: .*{words}"):
+            jittered(str(tmp_path / "bad.dist"))
+    with pytest.raises(UserError, match=r"none\.dist: cannot be read; write uniform, normal"):
+        jittered("none.dist")
+
+
+def test_jitter_reorders_and_each_packet_draws_anew() -> None:
+    delays = jittered()
+    assert abs(np.corrcoef(delays[:-1], delays[1:])[0, 1]) < 0.02
+    arrivals = 0.1 * np.arange(delays.size) + delays
+    # Of two packets 0.1 ms apart, the second is first if its draw is lower by more: two uniform
+    # draws over 6 ms.
+    overtaking = (np.diff(arrivals) < 0).mean()
+    assert overtaking == pytest.approx((1 - 0.1 / 6) ** 2 / 2, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"delay": "0s", "delay_jitter": "1ms"}, "delay_jitter: .* needs a delay"),
+        ({"delay_distribution": "normal"}, "delay_distribution: .*needs delay_jitter"),
+        ({"delay_jitter": "1ms", "hold": {"time": "1ms"}}, "delay_jitter: .*excludes hold"),
+        ({"delay_jitter": "3s"}, "delay_jitter"),
+    ],
+)
+def test_jitter_that_contradicts_the_link_is_refused(keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        make_scenario(row("1s", **{"delay": "10ms", **keys}))

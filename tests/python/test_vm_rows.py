@@ -177,3 +177,26 @@ def test_a_limit_of_netem_drops_in_the_machine_what_it_drops_in_the_simulator() 
         dropped.append(max(queues["dropped_packets"]))
     # 2000 packets come a second, and 100 leave in each 100 ms.
     assert dropped == pytest.approx([3000, 3000], rel=0.02)
+
+
+@pytest.mark.vm
+def test_jitter_of_netem_has_the_same_moments_and_disorder_in_the_machine() -> None:
+    plan = plan_of(
+        {"rate": "100mbit", "delay": "30ms", "delay_jitter": "3ms",
+         "delay_distribution": "paretonormal"},
+        duration="4s",
+        flow=[{"cc": "reno", "start": "3900ms"}],
+        udp=[{"rate": "4mbit", "payload": "500B", "stop": "3500ms"}],
+    )  # fmt: skip
+    found = []
+    for name in ("sim", "vm"):
+        result = engine(name).run(plan, lambda _done: True, {})
+        assert result.failure is None
+        sent = result.tables["datagrams"].to_pydict()
+        delays = np.array(sent["delay_us"], dtype=float) / 1000
+        assert delays.size > 3400
+        lag = np.corrcoef(delays[:-1], delays[1:])[0, 1]
+        overtaking = (np.diff(np.array(sent["t_us"]) / 1000 + delays) < 0).mean()
+        found.append((delays.mean(), delays.std(), lag, overtaking))
+    for sim, vm, tolerance in zip(*found, (0.3, 0.2, 0.08, 0.05), strict=True):
+        assert vm == pytest.approx(sim, abs=tolerance)

@@ -70,6 +70,8 @@ pub mod purpose {
     pub const REORDER: u32 = 31;
     /// Extra delays of a link, by link and direction.
     pub const WIFI_JITTER: u32 = 32;
+    /// netem's jitter of a link, by link and direction.
+    pub const NETEM_JITTER: u32 = 33;
 }
 
 /// The seed for one purpose of one part of a run. Neighbouring inputs give unrelated seeds

@@ -12,6 +12,7 @@ from fullpipe.base.filekind import kind_of
 from fullpipe.base.overrides import apply_changes
 from fullpipe.base.toml import parse_toml
 from fullpipe.congestion.userfiles import is_file_name
+from fullpipe.scenario.delay_distributions import NAMES as DISTRIBUTIONS
 from fullpipe.scenario.traffic.options import MAWI
 from fullpipe.scenario.traffic.sizes import is_file
 
@@ -114,6 +115,7 @@ def find_files(document: dict[str, Any], folder: Path, or_here: bool = False) ->
         for direction in (link, link.get("reverse")):
             replace(direction, "rate_trace")
             replace(direction, "delay_trace")
+            replace(direction, "delay_distribution", lambda name: name not in DISTRIBUTIONS)
 
 
 def _is_file(path: Path) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from fullpipe.scenario.delay_distributions import table_of
 from fullpipe.scenario.fields import TIME, Duration, Rate, Ratio, Section, Size
 
 
@@ -71,6 +72,14 @@ class Impairments(Section):
         None, ge=1, le=1_000_000, description="packets that the delay holds at most, as netem's "
         "limit does, which is 1000 where nobody sets it; default: any number"
     )  # fmt: skip
+    delay_jitter: Annotated[int, TIME.between(1, 2_000_000_000)] | None = Field(
+        None, description="random part of the delay as netem has it: delays about the mean, which "
+        "is `delay`; packets overtake"
+    )  # fmt: skip
+    delay_distribution: str = Field(
+        "uniform", min_length=1, max_length=4096, description="uniform (mean ± delay_jitter), "
+        "normal, pareto, paretonormal, or a file of numbers as tc has; relative to the scenario"
+    )  # fmt: skip
     wifi_jitter: Annotated[int, TIME.between(10**6, 85 * 10**6)] | None = Field(
         None, description="random extra delays with about this mean, as picoquic models Wi-Fi"
     )
@@ -96,6 +105,11 @@ def resolve_impairments(keys: Impairments) -> dict[str, Any] | None:
         found["wifi_jitter_ns"] = keys.wifi_jitter
     if keys.delay_limit is not None:
         found["delay_limit_packets"] = keys.delay_limit
+    if keys.delay_jitter is not None:
+        found["netem_jitter"] = {
+            "jitter_ns": keys.delay_jitter,
+            "table": table_of(keys.delay_distribution),
+        }
     if keys.reorder:
         chance = _chance(keys.reorder, keys.reorder_correlation)
         found["reorder"] = {"chance": chance, "gap": keys.reorder_gap}
@@ -112,10 +126,27 @@ def check_impairments(keys: Impairments, delay_ns: int, mtu_bytes: int) -> None:
         raise ValueError("reorder: needs a delay, which reordered packets skip")
     if keys.delay_limit is not None and delay_ns == 0:
         raise ValueError("delay_limit: needs a delay, which holds the packets")
+    _check_jitter(keys, delay_ns)
     if keys.reorder_gap > 1 and not keys.reorder:
         raise ValueError("reorder_gap: needs reorder above 0")
     if keys.policer and keys.policer.burst < mtu_bytes + 14:
         raise ValueError(f"policer.burst: must hold a packet, {mtu_bytes + 14}B on the wire")
+
+
+def _check_jitter(keys: Impairments, delay_ns: int) -> None:
+    if keys.delay_jitter is None:
+        if "delay_distribution" in keys.model_fields_set:
+            raise ValueError("delay_distribution: needs delay_jitter")
+        return
+    if delay_ns == 0:
+        raise ValueError("delay_jitter: needs a delay, which is its mean")
+    for key in ("hold", "wifi_jitter", "delay_steps", "delay_trace"):
+        if getattr(keys, key, None):
+            raise ValueError(f"delay_jitter: excludes {key}; write two links")
+    try:
+        table_of(keys.delay_distribution)
+    except ValueError as error:
+        raise ValueError(f"delay_distribution: {error}") from None
 
 
 def _chance(probability: float, correlation: float) -> dict[str, int]:

@@ -97,6 +97,7 @@ EXAMPLES: dict[str, Any] = {
     "link.wifi_jitter": "7ms", "link.gemodel.p": "0.5%", "link.gemodel.r": "25%",
     "link.hold.time": "5ms", "link.hold.packets": 16, "link.policer.rate": "10mbit",
     "link.policer.burst": "30KB", "link.delay_limit": 1000,
+    "link.delay_jitter": "5ms", "link.delay_distribution": "normal",
     "flow.count": 4, "flow.name": "backup", "flow.start_step": "100ms", "flow.amount": "10MB",
     "flow.app_rate": "5mbit", "flow.direction": "down", "flow.rtt": "80ms", "flow.ecn": False,
     "flow.pattern.on": "2s", "flow.pattern.off": "1s", "flow.pattern.every": "100ms",

@@ -191,6 +191,7 @@ impl Topology {
                 keeps_order: !wire.delay_steps.is_empty(),
                 reorder: impairments.and_then(|impairments| impairments.reorder.clone()),
                 limit,
+                spread: impairments.and_then(|impairments| impairments.netem_jitter.clone()),
                 seed,
                 ..Netem::default()
             })

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// When the packets leave that the delay holds.
+/// When the packets leave that the delay holds, in order.
 #[derive(Clone, Debug)]
 pub struct DelayLimit {
     most: usize,
@@ -32,8 +32,18 @@ impl DelayLimit {
 
     /// A packet stays until then. One that leaves at once, as it overtakes, takes no room.
     pub fn hold(&mut self, now_ns: u64, exit_ns: u64) {
-        if exit_ns > now_ns {
+        if exit_ns <= now_ns {
+            return;
+        }
+        if self
+            .exits_ns
+            .back()
+            .is_none_or(|&last_ns| last_ns <= exit_ns)
+        {
             self.exits_ns.push_back(exit_ns);
+        } else {
+            let place = self.exits_ns.partition_point(|&at_ns| at_ns <= exit_ns);
+            self.exits_ns.insert(place, exit_ns);
         }
     }
 
@@ -60,6 +70,15 @@ mod tests {
         // Three in each 5 ns: 0, 1, 2, and from 5 on, when the first one leaves.
         assert_eq!(taken.collect::<Vec<_>>(), [0, 1, 2, 5, 6, 7]);
         assert_eq!(limit.dropped(), 4);
+    }
+
+    #[test]
+    fn a_packet_that_leaves_before_others_gives_its_room_back_first() {
+        let mut limit = DelayLimit::new(2);
+        limit.hold(0, 10);
+        limit.hold(0, 4);
+        assert!(!limit.has_room(3));
+        assert!(limit.has_room(4));
     }
 
     #[test]

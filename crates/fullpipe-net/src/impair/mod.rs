@@ -8,6 +8,7 @@ pub mod gilbert;
 pub mod hold;
 pub mod jitter;
 pub mod loss;
+pub mod netem_jitter;
 pub mod policer;
 pub mod reorder;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use self::crandom::Chance;
 use self::delay_limit::DelayLimit;
 use self::hold::Hold;
+use self::netem_jitter::NetemJitter;
 use self::policer::Policer;
 use self::reorder::Reorder;
 use self::wifi_jitter::WifiJitter;
@@ -43,12 +45,18 @@ pub struct Params {
     /// Most packets that the delay holds: netem's limit. `None`: any number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_limit_packets: Option<u32>,
+    /// netem's random part of the delay, which reorders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub netem_jitter: Option<netem_jitter::Params>,
 }
 
 impl Params {
     fn check(&self) -> Result<(), String> {
         if let Some(policer) = &self.policer {
             policer.check()?;
+        }
+        if let Some(jitter) = &self.netem_jitter {
+            jitter.check()?;
         }
         match &self.gemodel {
             Some(chain) => chain.check(),
@@ -65,6 +73,7 @@ pub(crate) struct Impairments<P> {
     pub(crate) hold: Option<Hold<P>>,
     jitter: Option<WifiJitter>,
     reorder: Option<Reorder>,
+    netem_jitter: Option<NetemJitter>,
     pub(crate) delay_limit: Option<DelayLimit>,
     /// When the last packet that did not overtake others reaches the far end.
     last_exit_ns: u64,
@@ -84,6 +93,8 @@ impl<P> Impairments<P> {
                 .map(|mean_ns| WifiJitter::new(mean_ns, seed(purpose::WIFI_JITTER))),
             reorder: (params.reorder.as_ref())
                 .map(|params| Reorder::new(params, seed(purpose::REORDER))),
+            netem_jitter: (params.netem_jitter.as_ref())
+                .map(|params| NetemJitter::new(params, seed(purpose::NETEM_JITTER))),
             delay_limit: params.delay_limit_packets.map(DelayLimit::new),
             last_exit_ns: 0,
         };
@@ -92,6 +103,7 @@ impl<P> Impairments<P> {
             || impairments.hold.is_some()
             || impairments.jitter.is_some()
             || impairments.reorder.is_some()
+            || impairments.netem_jitter.is_some()
             || impairments.delay_limit.is_some();
         Ok(is_any.then_some(impairments))
     }
@@ -118,10 +130,14 @@ impl<P> Impairments<P> {
     }
 
     /// The same without a limit: later by its extra delay and not before the packets ahead of it, or now
-    /// if it overtakes them.
+    /// if it overtakes them. netem's jitter keeps no order.
     fn delayed_ns(&mut self, now_ns: u64, at_ns: u64) -> u64 {
         if self.reorder.as_mut().is_some_and(Reorder::skips_delay) {
             return now_ns;
+        }
+        if let Some(jitter) = &mut self.netem_jitter {
+            // A packet whose delay would be negative leaves at once.
+            return at_ns.saturating_add_signed(jitter.next_ns()).max(now_ns);
         }
         let extra_ns = self.jitter.as_mut().map_or(0, WifiJitter::next_ns);
         self.last_exit_ns = self.last_exit_ns.max(at_ns + extra_ns);

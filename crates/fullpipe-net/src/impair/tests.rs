@@ -246,6 +246,7 @@ fn a_wire_keeps_every_packet_and_every_copy_once_whatever_its_impairments() {
         }),
         wifi_jitter_ns: Some(7 * MS),
         delay_limit_packets: None,
+        netem_jitter: None,
         reorder: Some(reorder::Params {
             chance: chance(50_000),
             gap: 1,

@@ -2,7 +2,9 @@
 //! links their rates, windows at least one packet, and runs repeat.
 
 use crate::parts::{self, flow, host, wire, WIRE_BYTES};
-use fullpipe_net::impair::{self, crandom, gilbert, hold, jitter, loss, policer, reorder};
+use fullpipe_net::impair::{
+    self, crandom, gilbert, hold, jitter, loss, netem_jitter, policer, reorder,
+};
 use fullpipe_net::{Medium, WireDirection};
 use fullpipe_plan::{Access, HostOptions, Hosts, Pacing, Plan, Probe, ProbeKind, Route};
 use fullpipe_sim::{run, Inputs, Outcome};
@@ -17,7 +19,7 @@ fn forward(plan: &Plan) -> &WireDirection {
 
 prop_compose! {
     fn impairments()(
-        elements in prop::collection::vec(any::<bool>(), 5),
+        elements in prop::collection::vec(any::<bool>(), 6),
         often_ppm in 1u32..200_000,
         packets in 2u32..20,
     ) -> impair::Params {
@@ -35,6 +37,10 @@ prop_compose! {
             wifi_jitter_ns: None,
             reorder: elements[4].then(|| reorder::Params { chance: chance(), gap: packets }),
             delay_limit_packets: elements[0].then_some(packets),
+            netem_jitter: elements[5].then(|| netem_jitter::Params {
+                jitter_ns: 4_000_000,
+                table: if packets % 2 == 0 { vec![] } else { vec![-8192, 0, 16384] },
+            }),
         }
     }
 }

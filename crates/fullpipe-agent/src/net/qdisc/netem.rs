@@ -1,7 +1,7 @@
 //! netem: delay, jitter, loss, duplication and reordering of a path.
 
 use fullpipe_net::impair::crandom::{self, fraction};
-use fullpipe_net::impair::{gilbert, loss, reorder};
+use fullpipe_net::impair::{gilbert, loss, netem_jitter, reorder};
 
 use super::spec::Spec;
 use crate::net::netlink::Message;
@@ -12,6 +12,7 @@ const LIMIT_PACKETS: u32 = 1_000_000;
 const ENDLESS_BYTES_PER_S: u64 = 1_000_000_000_000;
 // linux/pkt_sched.h
 const TCA_NETEM_CORR: u16 = 1;
+const TCA_NETEM_DELAY_DIST: u16 = 2;
 const TCA_NETEM_REORDER: u16 = 3;
 const TCA_NETEM_LOSS: u16 = 5;
 const TCA_NETEM_RATE: u16 = 6;
@@ -33,6 +34,8 @@ pub(crate) struct Netem {
     pub(crate) delay_ns: u64,
     /// Each packet draws up to this much more, and waits for those before it.
     pub(crate) jitter_ns: u64,
+    /// The delay is only the mean; packets overtake one another.
+    pub(crate) spread: Option<netem_jitter::Params>,
     /// Packets wait for a slot, which begins so long (least, most) after the first of them came.
     pub(crate) slot_ns: Option<(u64, u64)>,
     /// A packet that is delayed less than the one before it waits for that.
@@ -96,6 +99,17 @@ fn put_delay(netem: &Netem, options: &mut Message, line: &mut String) {
         options.attribute(TCA_NETEM_RATE, &rate.map(u32::to_ne_bytes).concat());
         options.attribute_u64(TCA_NETEM_RATE64, ENDLESS_BYTES_PER_S);
         *line += " rate 8tbit";
+    }
+    if let Some(spread) = &netem.spread {
+        options.attribute_u64(TCA_NETEM_JITTER64, spread.jitter_ns);
+        *line += &format!(" {}ns", spread.jitter_ns);
+        if !spread.table.is_empty() {
+            let numbers: Vec<u8> = (spread.table.iter())
+                .flat_map(|number| number.to_ne_bytes())
+                .collect();
+            options.attribute(TCA_NETEM_DELAY_DIST, &numbers);
+            *line += " distribution (a table)";
+        }
     }
     if let Some((least_ns, most_ns)) = netem.slot_ns {
         // struct tc_netem_slot: min_delay, max_delay, ...
