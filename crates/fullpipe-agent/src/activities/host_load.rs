@@ -6,7 +6,7 @@ use fullpipe_plan::stream::Frame;
 
 use crate::activity::{Activity, Run};
 use crate::agenda::Task;
-use crate::sample::{HostMeter, HOST_INTERVAL_NS};
+use crate::sample::{qdisc_text, HostMeter, HOST_INTERVAL_NS, MAX_HOSTS};
 use crate::sink::Sink;
 
 /// Reads the machine's counters; the first reading is their zero.
@@ -43,9 +43,15 @@ impl Activity for HostLoad {
         Ok(())
     }
 
-    fn end(&mut self, _t_ns: u64, _run: &mut Run, sink: &mut dyn Sink) -> Result<(), String> {
+    fn end(&mut self, _t_ns: u64, run: &mut Run, sink: &mut dyn Sink) -> Result<(), String> {
         for (host, text) in self.0.counted() {
             sink.put(&Frame::Fact(format!("nstat {host}"), text));
+        }
+        for node in run.topology.nodes.iter_mut().take(MAX_HOSTS) {
+            let text = qdisc_text(node)?;
+            if !text.is_empty() {
+                sink.put(&Frame::Fact(format!("tc -s {}", node.name), text));
+            }
         }
         Ok(())
     }

@@ -18,6 +18,8 @@ const ANSWER_BYTES: usize = 1 << 16;
 
 pub(crate) const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
 pub(crate) const ECHO: u16 = libc::NLM_F_ECHO as u16;
+/// Answers until NLMSG_DONE, without an acknowledgement.
+pub(crate) const DUMP: u16 = libc::NLM_F_DUMP as u16;
 
 /// A request, or the contents of an attribute.
 pub(crate) struct Message {
@@ -144,6 +146,9 @@ impl Netlink {
                 rest = tail;
                 if kind == libc::NLMSG_ERROR as u16 {
                     return verdict(body, bytes.len());
+                }
+                if kind == libc::NLMSG_DONE as u16 {
+                    return Ok(());
                 }
                 each(body);
             }

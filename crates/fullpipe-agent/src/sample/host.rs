@@ -16,7 +16,7 @@ use crate::net::{Node, Topology};
 /// Interval between samples: CPUnetLOG's 10 Hz.
 pub(crate) const HOST_INTERVAL_NS: u64 = 100_000_000;
 /// Most hosts whose ports are read: each read costs the measured machine time.
-const MAX_HOSTS: usize = 64;
+pub(crate) const MAX_HOSTS: usize = 64;
 
 /// Counters of one port: bytes and packets, received and sent.
 type Counters = [u64; 4];

@@ -20,6 +20,8 @@ pub(crate) struct Counters {
     pub(crate) dropped_packets: u64,
     pub(crate) filtered_packets: u64,
     pub(crate) marked_packets: u64,
+    pub(crate) requeues: u64,
+    pub(crate) overlimits: u64,
 }
 
 /// Counters of a qdisc now.
@@ -34,7 +36,7 @@ pub(crate) fn counters(nodes: &mut [Node], place: Place) -> Result<Counters, Str
     found.ok_or_else(|| format!("{}: a qdisc has no statistics", node.name))
 }
 
-fn parse(body: &[u8]) -> Option<Counters> {
+pub(super) fn parse(body: &[u8]) -> Option<Counters> {
     let attributes = body.get(20..)?;
     let stats = attribute(attributes, libc::TCA_STATS2)?;
     let basic = attribute(stats, STATS_BASIC)?;
@@ -52,6 +54,8 @@ fn parse(body: &[u8]) -> Option<Counters> {
         dropped_packets: word(2)?.saturating_sub(filtered_packets),
         filtered_packets,
         marked_packets: app.map_or(0, |app| marks(kind, app)),
+        requeues: word(3)?,
+        overlimits: word(4)?,
     })
 }
 

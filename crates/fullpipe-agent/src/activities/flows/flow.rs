@@ -11,7 +11,7 @@ use nix::sys::epoll::EpollFlags;
 use super::application::Application;
 use crate::activity::Run;
 use crate::agenda::{FlowTask, Task};
-use crate::sample::EcnMode;
+use crate::sample::{EcnMode, TcpInfo};
 use crate::sink::Sink;
 use crate::tcp_flow::{Connection, ConnectionEvent, FlowMeter, Options, Place};
 use crate::token::{FlowSocket, Role, Token};
@@ -228,6 +228,11 @@ impl PlannedFlow {
     /// The ECN that its ends negotiated, and the marked packets that the receiver counted.
     pub(super) fn negotiated(&self) -> ([Option<EcnMode>; 2], u32) {
         (self.meter.ecn_modes(), self.meter.received_ce())
+    }
+
+    /// Its sending socket at the last look.
+    pub(super) fn sender(&self) -> &TcpInfo {
+        self.meter.sender()
     }
 
     /// The part of its row that the plan decides.

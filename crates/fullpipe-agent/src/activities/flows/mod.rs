@@ -10,7 +10,7 @@ use nix::sys::epoll::EpollFlags;
 
 use crate::activity::{Activity, Run};
 use crate::agenda::FlowTask;
-use crate::sample::EcnMode;
+use crate::sample::{socket_text, EcnMode, MAX_HOSTS};
 use crate::sink::Sink;
 use crate::token::{FlowSocket, Token};
 
@@ -78,6 +78,7 @@ impl Activity for Flows {
         for flow in measured {
             flow.total(t_ns / 1000, run, sink);
         }
+        self.put_sockets(run, sink);
         self.put_negotiated(run, sink);
         Ok(())
     }
@@ -93,6 +94,24 @@ impl Flows {
             if let Some(flow) = self.0.get_mut(index) {
                 flow.adopt(socket, run, sink);
             }
+        }
+    }
+
+    /// The sending sockets at their last look, as `ss -i` shows them: a line with the flow, and a line of
+    /// facts.
+    fn put_sockets(&self, run: &Run, sink: &mut dyn Sink) {
+        let measured = self.0.iter().zip(&run.plan().flows);
+        let text: String = measured
+            .filter(|(flow, _)| flow.is_measured)
+            .take(MAX_HOSTS)
+            .map(|(flow, planned)| {
+                let cc = &planned.cc.name;
+                let line = socket_text(flow.sender(), cc.strip_prefix("kernel:").unwrap_or(cc));
+                format!("{}\n\t {line}\n", planned.name)
+            })
+            .collect();
+        if !text.is_empty() {
+            sink.put(&Frame::Fact("ss -i".into(), text));
         }
     }
 
