@@ -60,17 +60,17 @@ def sentence(scenario: Scenario) -> str:
     region = region_of(scenario)
     if region is None:
         return f"Not held against a kernel: {beyond(scenario)}."
-    told = dict(region.differences)
+    differences = dict(region.differences)
     if sum(flow.count for flow in scenario.flow) == 1:
-        told.pop("share", None)
-    means = {metric: difference.mean for metric, difference in told.items()}
+        differences.pop("share", None)
+    means = {metric: difference.mean for metric, difference in differences.items()}
     text = (
         f"In this region ({region.name}; {region.cells} cells) the means of simulator and kernel "
         f"differ by {_listed(means)} on average, chance included"
     )
     bounds = {
         metric: difference.nine_in_ten
-        for metric, difference in told.items()
+        for metric, difference in differences.items()
         if difference.nine_in_ten is not None
     }
     if bounds:

@@ -61,8 +61,8 @@ def run(
     base = Path(keeps.name) / "runs" if keeps is not None else Path(out or "")
     several = [base / f"run-{index:03d}" for index in range(len(wanted))]
     folders = [base] if len(wanted) == 1 else several
-    given = {name: str(value) for name, value in options.items()}
-    runs = runs_of(made, toml, wanted, engine, given)
+    engine_options = {name: str(value) for name, value in options.items()}
+    runs = runs_of(made, toml, wanted, engine, engine_options)
     outcome = execute(runs, folders, on_progress or (lambda _share: None), jobs)
     if outcome.interrupted:
         raise KeyboardInterrupt

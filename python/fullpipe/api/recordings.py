@@ -211,18 +211,28 @@ class Recordings(Sequence[Recording]):
             parts.append(f"<p>and {rows - _SHOWN_ROWS} more flows: .metrics()</p>")
         parts += [f"<p><b>{html.escape(text)}</b></p>" for text in self.warnings]
         plots = {plot.key: plot for plot in time_plots(read_run(self[0]))}
-        drawn = [f"<div style='max-width:560px'><b>{html.escape(plots[key].title)}</b>"
-                 f"{svg(plots[key])}</div>" for key in _SHOWN_PLOTS if key in plots]  # fmt: skip
+        drawn = [
+            f"<div style='max-width:560px'><b>{html.escape(plots[key].title)}</b>"
+            f"{svg(plots[key])}</div>"
+            for key in _SHOWN_PLOTS
+            if key in plots
+        ]
         return "".join([*parts, f"<div style='display:flex;flex-wrap:wrap'>{''.join(drawn)}</div>"])
 
 
 #: column -> (heading, what its value is divided by, digits).
 _COLUMNS = {
-    "run": ("run", 1, 0), "seed": ("seed", 1, 0), "flow": ("flow", None, 0), "cc": ("cc", None, 0),
-    "goodput_bps": ("goodput, Mbit/s", 1e6, 2), "share": ("share", 1, 3),
-    "rtt_p50_us": ("RTT p50, ms", 1e3, 1), "rtt_p95_us": ("RTT p95, ms", 1e3, 1),
-    "retransmit_ratio": ("retransmitted, %", 0.01, 2), "cwnd_mean_packets": ("cwnd, packets", 1, 1),
-}  # fmt: skip
+    "run": ("run", 1, 0),
+    "seed": ("seed", 1, 0),
+    "flow": ("flow", None, 0),
+    "cc": ("cc", None, 0),
+    "goodput_bps": ("goodput, Mbit/s", 1e6, 2),
+    "share": ("share", 1, 3),
+    "rtt_p50_us": ("RTT p50, ms", 1e3, 1),
+    "rtt_p95_us": ("RTT p95, ms", 1e3, 1),
+    "retransmit_ratio": ("retransmitted, %", 0.01, 2),
+    "cwnd_mean_packets": ("cwnd, packets", 1, 1),
+}
 
 
 def _html_table(table: pa.Table) -> str:

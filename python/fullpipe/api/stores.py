@@ -47,9 +47,9 @@ class SweepResults:
             raise UserError(f"view {view!r}: unknown; known are {', '.join(VIEWS)}")
         return self.query(f"select * from {view} order by all")
 
-    def _asked(self, what: str) -> pa.Table:
+    def _asked(self, question: str) -> pa.Table:
         """A view, or the answer to a question: only that has words."""
-        return self.query(what) if len(what.split()) > 1 else self.table(what)
+        return self.query(question) if len(question.split()) > 1 else self.table(question)
 
     def query(self, sql: str) -> pa.Table:
         """The answer to one SELECT over the views, as Arrow. Raises UserError with what is

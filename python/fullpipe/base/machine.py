@@ -15,7 +15,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def needs_linux(what: str) -> None:
-    """Raises UserError on another system. `what` needs Linux; it begins the message."""
+def needs_linux(subject: str) -> None:
+    """Raises UserError on another system. `subject` needs Linux; it begins the message."""
     if platform.system() != "Linux":
-        raise UserError(f"{what} needs Linux, and this is {platform.system()}")
+        raise UserError(f"{subject} needs Linux, and this is {platform.system()}")

@@ -56,13 +56,13 @@ def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> 
     reasons: dict[str, str] = {}
     details = error.errors(include_url=False)
     for detail in details:
-        key, what = _finding(detail, model, below)
+        key, problem = _finding(detail, model, below)
         if detail["type"] == "missing":
-            what += _misplaced(detail, details)
-        reasons.setdefault(key, what)
-    (first, what), *others = reasons.items()
+            problem += _misplaced(detail, details)
+        reasons.setdefault(key, problem)
+    (first, problem), *others = reasons.items()
     more = f" (wrong too: {', '.join(key for key, _ in others)})" if others else ""
-    return f"{first}: {what}{more}" if first else f"{what}{more}"
+    return f"{first}: {problem}{more}" if first else f"{problem}{more}"
 
 
 def right(detail: ErrorDetails) -> str:
@@ -84,12 +84,12 @@ def right(detail: ErrorDetails) -> str:
     return detail["msg"].removeprefix("Value error, ")
 
 
-def _meant(given: Any, expected: str) -> str:
+def _meant(value: Any, expected: str) -> str:
     """The choice that is nearly as given: in other letters, with other signs between words."""
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         return ""
     plain = {re.sub(r"[-_ ]", "", name): name for name in re.findall(r"'([^']*)'", expected)}
-    near = difflib.get_close_matches(re.sub(r"[-_ ]", "", given.lower()), plain, 1, 0.75)
+    near = difflib.get_close_matches(re.sub(r"[-_ ]", "", value.lower()), plain, 1, 0.75)
     return f"; did you mean '{plain[near[0]]}'?" if near else ""
 
 
@@ -103,10 +103,10 @@ def unknown_key(key: str, allowed: Iterable[str], tables: Sequence[str] = ()) ->
 
 def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[str, str]:
     """The key, and what is wrong with it."""
-    keys, table = _place(model, detail["loc"])
+    keys, table = _location(model, detail["loc"])
     allowed = _keys_of(table)
     where = ".".join([below, *keys] if below else keys)
-    given = detail["input"]
+    entered = detail["input"]
     message = right(detail)
     if detail["type"] == "missing":
         return where, "is missing"
@@ -116,26 +116,26 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
         tables = [
             name for name, table in allowed.items() if table and keys[-1] in table.model_fields
         ]
-        moved = _keys_of_the_file(keys, given, model) if not tables else []
+        moved = _keys_of_the_file(keys, entered, model) if not tables else []
         if moved:
-            what = "unknown table; its keys" if isinstance(given, dict) else "unknown key;"
+            problem = "unknown table; its keys" if isinstance(entered, dict) else "unknown key;"
             belong = "belongs" if len(moved) == 1 else "belong"
-            what = what.replace("keys", "key") if len(moved) == 1 else what
-            return where, f"{what} {' and '.join(moved)} {belong} {_AT_THE_TOP}"
+            problem = problem.replace("keys", "key") if len(moved) == 1 else problem
+            return where, f"{problem} {' and '.join(moved)} {belong} {_AT_THE_TOP}"
         spoken: Mapping[str, str] = getattr(table, "SPOKEN_KEYS", {})
         if keys[-1].lower() in spoken:
             return where, f"unknown key; {spoken[keys[-1].lower()]}"
         return where, unknown_key(keys[-1], allowed, tables)
-    shown = _shown(given)
+    shown = _shown(entered)
     if detail["type"] == "model_type":
         return where, f"{shown}: must be a table"
     below_it = _KEY.fullmatch(message)
-    if detail["type"] == "value_error" and isinstance(given, dict) and below_it:
+    if detail["type"] == "value_error" and isinstance(entered, dict) and below_it:
         key, reason = below_it.groups()
-        value = _written(given, key)
+        value = _written(entered, key)
         is_named = isinstance(value, str) and reason.startswith((value, repr(value)))
-        what = "" if value is None or is_named else f"{_shown(value)} "
-        return (f"{where}.{key}" if where else key), f"{what}{reason}"
+        problem = "" if value is None or is_named else f"{_shown(value)} "
+        return (f"{where}.{key}" if where else key), f"{problem}{reason}"
     return where, message if shown in message else f"{shown}: {message}"
 
 
@@ -146,22 +146,22 @@ def _misplaced(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> str:
     for detail in details:
         if detail["type"] != "extra_forbidden":
             continue
-        at, given = [str(part) for part in detail["loc"]], detail["input"]
-        table = at if isinstance(given, dict) and key in given else at[:-1]
+        at, value = [str(part) for part in detail["loc"]], detail["input"]
+        table = at if isinstance(value, dict) and key in value else at[:-1]
         if table is at or at[-1] == key:
             return f": it stands under [{'.'.join(table)}] and belongs {belongs}"
     return ""
 
 
-def _keys_of_the_file(keys: Sequence[str], given: Any, model: type[BaseModel]) -> list[str]:
+def _keys_of_the_file(keys: Sequence[str], value: Any, model: type[BaseModel]) -> list[str]:
     """The keys of the document's top that stand in an unknown table, or the unknown key itself."""
     plain = {name for name, f in model.model_fields.items() if not any(_models(f.annotation))}
-    if isinstance(given, dict):
-        return [str(key) for key in given if key in plain] if len(keys) == 1 else []
+    if isinstance(value, dict):
+        return [str(key) for key in value if key in plain] if len(keys) == 1 else []
     return [keys[-1]] if len(keys) > 1 and keys[-1] in plain else []
 
 
-def _place(
+def _location(
     model: type[BaseModel], location: tuple[int | str, ...]
 ) -> tuple[list[str], type[BaseModel]]:
     """The keys as a document has them, without Pydantic's names of alternatives; and the table of

@@ -58,8 +58,8 @@ def with_value(text: str, key: str, value: int | str) -> str:
     """A document with a key of its top level set. Its other lines stay as they are; a new key goes
     below the comments at the head, which name its schema."""
     text = text.removeprefix("\ufeff")
-    given = tomllib.loads(text)
-    if given.get(key) == value:
+    document = tomllib.loads(text)
+    if document.get(key) == value:
         return text
     line = tomli_w.dumps({key: value})
     top = re.search(r"^\s*\[", text, re.M)
@@ -70,6 +70,7 @@ def with_value(text: str, key: str, value: int | str) -> str:
         below = next((at for at, each in enumerate(lines) if not each.startswith("#")), len(lines))
         changed = "".join([*lines[:below], line, *lines[below:]])
     result = changed + text[end:]
-    if tomllib.loads(result) != {**given, key: value}:  # such as a key within a text of many lines
-        return tomli_w.dumps({**given, key: value})
+    changed_document = {**document, key: value}
+    if tomllib.loads(result) != changed_document:  # such as a key within a text of many lines
+        return tomli_w.dumps(changed_document)
     return result

@@ -26,9 +26,19 @@ _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z%]*)\s*")
 
 #: What people call units, and what they are called here.
 _SPOKEN_TIMES = {
-    "sec": "s", "secs": "s", "second": "s", "seconds": "s", "msec": "ms", "usec": "us", "µs": "us",
-    "nsec": "ns", "m": "min", "mins": "min", "minute": "min", "minutes": "min",
-}  # fmt: skip
+    "sec": "s",
+    "secs": "s",
+    "second": "s",
+    "seconds": "s",
+    "msec": "ms",
+    "usec": "us",
+    "µs": "us",
+    "nsec": "ns",
+    "m": "min",
+    "mins": "min",
+    "minute": "min",
+    "minutes": "min",
+}
 _SPOKEN_RATE = re.compile(r"([0-9.]+)\s*([kmg]?)(b|bits?)?(?:/s|/sec|ps)?", re.IGNORECASE)
 _SPOKEN_TIME = re.compile(r"([0-9.]+)\s*([a-zµ]+)", re.IGNORECASE)
 _TWO_RATES = re.compile(r"[0-9.]+\s*[a-z]*\s*[/:]\s*[0-9.]+.*", re.IGNORECASE)
@@ -41,8 +51,12 @@ _BITS_OR_BYTES = re.compile(r"\s*[0-9.]+\s*([KMG])b\s*")
 DSCP = {
     **{f"cs{number}": number * 8 for number in range(8)},
     **{f"af{row}{drop}": row * 8 + drop * 2 for row in (1, 2, 3, 4) for drop in (1, 2, 3)},
-    "be": 0, "default": 0, "le": 1, "voice-admit": 44, "ef": 46,
-}  # fmt: skip
+    "be": 0,
+    "default": 0,
+    "le": 1,
+    "voice-admit": 44,
+    "ef": 46,
+}
 
 #: 1 Tbit/s, one week, 1 TiB: beyond these an input is a slip of the pen.
 MAX_RATE_BPS = 10**12
@@ -297,6 +311,6 @@ def _cure(text: str) -> str:
     return ""
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """How many there are: `1 run`, `2 runs`."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

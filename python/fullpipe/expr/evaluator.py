@@ -54,11 +54,11 @@ class Evaluator(ABC, Generic[V]):
 
     def _comparisons(self, node: ast.Compare) -> Iterator[V]:
         left = self.operand(node.left)
-        for operator, other in zip(node.ops, node.comparators, strict=True):
+        for operator, comparator in zip(node.ops, node.comparators, strict=True):
             if isinstance(operator, ast.In | ast.NotIn):
-                yield self.member(left, other, isinstance(operator, ast.In), node)
+                yield self.member(left, comparator, isinstance(operator, ast.In), node)
                 continue
-            right = self.operand(other)
+            right = self.operand(comparator)
             yield self.compare(COMPARE[type(operator)], left, right, node)
             left = right
 

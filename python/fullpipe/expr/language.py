@@ -33,10 +33,29 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.NotEq: operator.ne,
 }
 _ALLOWED = (
-    ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp,
-    ast.Compare, ast.In, ast.NotIn, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Load,
-    ast.Constant, ast.Subscript, ast.Tuple, ast.List, *BINARY, *COMPARE,
-)  # fmt: skip
+    ast.Expression,
+    ast.BoolOp,
+    ast.And,
+    ast.Or,
+    ast.UnaryOp,
+    ast.Not,
+    ast.USub,
+    ast.BinOp,
+    ast.Compare,
+    ast.In,
+    ast.NotIn,
+    ast.Call,
+    ast.keyword,
+    ast.Name,
+    ast.Attribute,
+    ast.Load,
+    ast.Constant,
+    ast.Subscript,
+    ast.Tuple,
+    ast.List,
+    *BINARY,
+    *COMPARE,
+)
 
 
 class ExpressionError(UserError):

@@ -29,17 +29,29 @@ class Quantity:
 
 #: Kind -> the unit of the columns that hold numbers of it.
 COLUMN_UNITS = {
-    "time": "s", "rate": "bps", "size": "bits", "bdp": "bdp", "packets": "packets",
+    "time": "s",
+    "rate": "bps",
+    "size": "bits",
+    "bdp": "bdp",
+    "packets": "packets",
     "plain": "fraction",
-}  # fmt: skip
+}
 
 _KINDS: dict[str, tuple[str, float]] = {
-    "ns": ("time", 1e-9), "us": ("time", 1e-6), "ms": ("time", 1e-3), "s": ("time", 1.0),
+    "ns": ("time", 1e-9),
+    "us": ("time", 1e-6),
+    "ms": ("time", 1e-3),
+    "s": ("time", 1.0),
     "min": ("time", 60.0),
-    "bit": ("rate", 1.0), "kbit": ("rate", 1e3), "mbit": ("rate", 1e6), "gbit": ("rate", 1e9),
+    "bit": ("rate", 1.0),
+    "kbit": ("rate", 1e3),
+    "mbit": ("rate", 1e6),
+    "gbit": ("rate", 1e9),
     **{unit: ("size", 8.0 * size_bytes) for unit, size_bytes in units.SIZE_BYTES.items()},
-    "bdp": ("bdp", 1.0), "pkt": ("packets", 1.0), "%": ("plain", 0.01),
-}  # fmt: skip
+    "bdp": ("bdp", 1.0),
+    "pkt": ("packets", 1.0),
+    "%": ("plain", 0.01),
+}
 
 
 def quantity(value: object) -> Quantity | None:

@@ -166,8 +166,8 @@ class Recording:
         Raises RecordingError if it is not one, is of a later format, or lacks a table."""
         path = Path(path)
         if not path.is_dir():
-            what = "is a file" if path.exists() else "no such folder"
-            raise RecordingError(f"{path}: {what}; a recording is a folder")
+            reason = "is a file" if path.exists() else "no such folder"
+            raise RecordingError(f"{path}: {reason}; a recording is a folder")
         try:
             _verify(path / "metadata.json")
             metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
@@ -308,8 +308,8 @@ def write_recording(
     partial = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.partial")
     try:
         partial.mkdir(parents=True)
-        own = [name for name in OPTIONAL_TABLES if name in tables]
-        for name in (*TABLES, *own):
+        optional = [name for name in OPTIONAL_TABLES if name in tables]
+        for name in (*TABLES, *optional):
             file = partial / f"{name}.parquet"
             if isinstance(tables, PiecewiseTables):
                 schema = schema_of(name, next(tables.pieces(name)).column_names)
