@@ -40,15 +40,15 @@ def with_arrivals(plan: Plan) -> Plan:
     for index, group in enumerate(plan["traffic"]):
         trace = traces.get(group["source"].get("sha256"))
         try:
-            found = _native.traffic.arrivals(text, index, trace, MAX_FLOWS)
+            arrivals = _native.traffic.arrivals(text, index, trace, MAX_FLOWS)
         except ValueError as error:
             raise UserError(f"traffic.{index}: {error}; engines with a kernel take fewer") from None
         source: dict[str, Any] = {
             "kind": "listed",
-            "flows": [(at_ns, size) for at_ns, size, _ in found],
+            "flows": [(at_ns, size) for at_ns, size, _ in arrivals],
         }
-        if any(chunks for _, _, chunks in found):
-            source["chunks"] = [chunks or [(0, size)] for _, size, chunks in found]
+        if any(chunks for _, _, chunks in arrivals):
+            source["chunks"] = [chunks or [(0, size)] for _, size, chunks in arrivals]
             if (count := sum(map(len, source["chunks"]))) > MAX_CHUNKS:
                 raise UserError(
                     f"traffic.{index}: {count} chunks; engines with a kernel take {MAX_CHUNKS}"

@@ -52,10 +52,17 @@ MachineName = Literal["qemu", "uml", "auto"]
 CcForm = Literal["ebpf", "module"]
 #: Options that only some engines have.
 _OPTIONS_OF = {
-    "pcap": ("sim",), "debug_cc": ("sim",), "machine": ("vm",), "kernel": ("vm",),
-    "modules": ("vm",), "module": ("vm",), "cc_form": ("vm",),
-    "background_processes": ("vm", "live"), "peer": ("live",), "token": ("live",),
-}  # fmt: skip
+    "pcap": ("sim",),
+    "debug_cc": ("sim",),
+    "machine": ("vm",),
+    "kernel": ("vm",),
+    "modules": ("vm",),
+    "module": ("vm",),
+    "cc_form": ("vm",),
+    "background_processes": ("vm", "live"),
+    "peer": ("live",),
+    "token": ("live",),
+}
 _ENGINES = {
     "sim": "fullpipe.engines.sim:SimEngine",
     "vm": "fullpipe.engines.vm:VmEngine",
@@ -80,8 +87,8 @@ def foreign_option(name: str, options: Iterable[str]) -> tuple[str, str] | None:
 
 def refuse_foreign(name: str, options: Iterable[str]) -> None:
     """Raises UserError for an option that the engine of that name does not have."""
-    if found := foreign_option(name, options):
-        option, engines = found
+    if foreign := foreign_option(name, options):
+        option, engines = foreign
         raise UserError(f"--{option.replace('_', '-')}: belongs to --engine {engines}")
 
 

@@ -26,20 +26,24 @@ def refuse_host(plan: Plan, name: str) -> None:
             "a kernel acknowledges as linux or every_packet",
         ),
         "host.rate_restart": (
-            "rate_restart" in host, "a kernel begins intervals as unacknowledged",
+            "rate_restart" in host,
+            "a kernel begins intervals as unacknowledged",
         ),
         "host.tcp": ("tcp" in host, "a kernel has its own TCP (--kernel chooses one)"),
         "flow.tcp": (
-            any(flow.get("stack") for flow in plan["flows"]), "both ends have the kernel's TCP",
+            any(flow.get("stack") for flow in plan["flows"]),
+            "both ends have the kernel's TCP",
         ),
         work: ("work" in host, "a kernel's work costs what it costs"),
         "host.reader_pause": (
-            "reader_pauses" in host, "--background-processes keeps a kernel busy",
+            "reader_pauses" in host,
+            "--background-processes keeps a kernel busy",
         ),
         "host.receive_aggregation": (
-            host["receive_aggregation_ns"] > 0, "the receivers' ports have no GRO",
+            host["receive_aggregation_ns"] > 0,
+            "the receivers' ports have no GRO",
         ),
-    }  # fmt: skip
+    }
     for key, (is_set, why) in refused.items():
         if is_set:
             raise UserError(f"{key}: for --engine sim, not {name}: {why}")

@@ -22,10 +22,15 @@ _DRIVER, _COALESCING, _RINGS, _PAUSE, _FLAGS = 0x03, 0x0E, 0x10, 0x12, 0x25
 _OFFLOADS = {"TSO": 0x1E, "GSO": 0x23, "GRO": 0x2B}
 _LRO = 1 << 15
 _SYSCTLS = (
-    "net.core.rmem_max", "net.core.wmem_max", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem",
-    "net.ipv4.tcp_ecn", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_no_metrics_save",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_no_metrics_save",
     "net.core.default_qdisc",
-)  # fmt: skip
+)
 #: A receiver's ring must hold what arrives while its processor is busy elsewhere.
 _RING_S = 1e-3
 #: From this rate on bless2025 found the frequency's and the moderation's changes in the RTT.
@@ -58,14 +63,14 @@ def interface_to(host: str) -> str | None:
         family, _, _, _, address = socket.getaddrinfo(host, 9, socket.AF_INET)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(address)  # of UDP: chooses a route, sends nothing
-            own = socket.inet_aton(probe.getsockname()[0])
+            local_address = socket.inet_aton(probe.getsockname()[0])
             for _, name in socket.if_nameindex():
                 request = struct.pack("16s24x", name.encode()[:15])
                 try:
-                    found = fcntl.ioctl(probe, _SIOCGIFADDR, request)
+                    reply = fcntl.ioctl(probe, _SIOCGIFADDR, request)
                 except OSError:
                     continue  # without an address
-                if found[20:24] == own:
+                if reply[20:24] == local_address:
                     return name
     except OSError:
         return None
@@ -80,8 +85,8 @@ def read_interface(name: str, ask: Ask | None = None) -> Interface:
     coalescing, flags = _words(ask(_COALESCING, 23)), _words(ask(_FLAGS, 2))
     driver = ask(_DRIVER, 49)
     offloads = {
-        what: bool(words[1])
-        for what, command in _OFFLOADS.items()
+        offload: bool(words[1])
+        for offload, command in _OFFLOADS.items()
         if (words := _words(ask(command, 2)))
     }
     if flags:
@@ -100,57 +105,57 @@ def read_interface(name: str, ask: Ask | None = None) -> Interface:
 
 def facts(interface: Interface | None, root: Path = Path("/")) -> dict[str, str]:
     """The host's settings as a recording keeps them: name -> words."""
-    found = {f"host: {name}": value for name, value in _sysctls(root).items()}
+    settings = {f"host: {name}": value for name, value in _sysctls(root).items()}
     if governors := _governors(root):
-        found["host: frequency governor"] = ", ".join(governors)
+        settings["host: frequency governor"] = ", ".join(governors)
     if interface is None:
-        return found
-    found["host: interface"] = f"{interface.name} ({interface.driver or 'driver unknown'})"
+        return settings
+    settings["host: interface"] = f"{interface.name} ({interface.driver or 'driver unknown'})"
     if interface.ring is not None:
-        found["host: receive ring"] = f"{interface.ring} of {interface.largest_ring} packets"
+        settings["host: receive ring"] = f"{interface.ring} of {interface.largest_ring} packets"
     if interface.coalesce_us is not None:
         kind = "adaptive" if interface.adapts else "fixed"
-        found["host: receive coalescing"] = f"{interface.coalesce_us} us, {kind}"
+        settings["host: receive coalescing"] = f"{interface.coalesce_us} us, {kind}"
     if interface.pauses is not None:
         received, sent = map(_on, interface.pauses)
-        found["host: flow control"] = f"received {received}, sent {sent}"
+        settings["host: flow control"] = f"received {received}, sent {sent}"
     if interface.offloads:
-        words = (f"{what} {_on(on)}" for what, on in interface.offloads.items())
-        found["host: offloads"] = ", ".join(words)
-    return found
+        words = (f"{offload} {_on(on)}" for offload, on in interface.offloads.items())
+        settings["host: offloads"] = ", ".join(words)
+    return settings
 
 
 def concerns(
     interface: Interface, rate_bps: float, mtu_bytes: int, root: Path = Path("/")
 ) -> list[str]:
     """Sentences on what would spoil a measurement at this rate."""
-    found = []
+    sentences = []
     if interface.pauses and any(interface.pauses):
-        found.append(
+        sentences.append(
             f"{interface.name}: Ethernet flow control is on, so a switch's queue is held back "
             f"unseen (ethtool --pause {interface.name} rx off tx off)"
         )
     packets = _RING_S * rate_bps / (8 * mtu_bytes)
     ring, largest = interface.ring, interface.largest_ring or 0
     if ring is not None and ring < packets and ring < largest:
-        found.append(
+        sentences.append(
             f"{interface.name}: the receive ring of {ring} packets holds "
             f"{1e3 * ring / packets * _RING_S:.2g} ms at {rate_bps / 1e9:g} Gbit/s, so packets are "
             f"lost in the host (ethtool --set-ring {interface.name} rx {largest})"
         )
     if rate_bps >= _FAST_BPS:
         if interface.adapts:
-            found.append(
+            sentences.append(
                 f"{interface.name}: interrupts are moderated adaptively, so the RTT changes with "
                 f"the load (ethtool --coalesce {interface.name} adaptive-rx off)"
             )
-        slow = [one for one in _governors(root) if one != "performance"]
+        slow = [governor for governor in _governors(root) if governor != "performance"]
         if slow:
-            found.append(
+            sentences.append(
                 f"the processors' frequency changes (governor {', '.join(slow)}), which is noise "
                 "in the RTT (cpupower frequency-set --governor performance)"
             )
-    return found
+    return sentences
 
 
 def _asker(name: str) -> Ask:

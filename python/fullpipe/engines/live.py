@@ -103,8 +103,8 @@ class LiveEngine:
             health["problems"] += host_settings.concerns(
                 interface, path["rate_bps"], path["mtu_bytes"]
             )
-        told = with_totals(arrow_tables(received["tables"]), plan)
-        tables = {name: _in_order(table) for name, table in told.items()}
+        complete = with_totals(arrow_tables(received["tables"]), plan)
+        tables = {name: _in_order(table) for name, table in complete.items()}
         return RunResult(tables, metadata, health, interrupted, failure)
 
 

@@ -18,8 +18,16 @@ if TYPE_CHECKING:
     from fullpipe.recording.recording import Recording
 
 #: Engine options that affect the recording; to repeat a run needs them as well as the plan.
-_DECIDING = ("machine", "cc_form", "kernel", "modules", "module",
-             "background_processes", "peer", "web")  # fmt: skip
+_DECIDING = (
+    "machine",
+    "cc_form",
+    "kernel",
+    "modules",
+    "module",
+    "background_processes",
+    "peer",
+    "web",
+)
 
 #: The algorithm of flows that an agent outside controls (crates/fullpipe-sim, stepper.rs).
 AGENT = "agent"
@@ -30,14 +38,14 @@ def record_result(run: Run, out: Path, result: RunResult) -> Recording:
     from fullpipe.metrics.silence import silence
     from fullpipe.recording.recording import write_recording
 
-    given = {name: str(run.options[name]) for name in _DECIDING if name in run.options}
-    if "machine" in given:  # `auto` may find another one elsewhere
-        given["machine"] = result.metadata["machine"]
+    options = {name: str(run.options[name]) for name in _DECIDING if name in run.options}
+    if "machine" in options:  # `auto` may find another one elsewhere
+        options["machine"] = result.metadata["machine"]
     silent = silence(run.plan, result.tables, run.warmup_ns)
     problems = [*result.health.get("problems", []), *silent]
     metadata = {
         "engine": run.engine,
-        "options": given,
+        "options": options,
         "fullpipe_version": fullpipe.__version__,
         "git_commit": git_commit(),
         "python": sys.version.split()[0],

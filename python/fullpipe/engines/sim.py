@@ -95,8 +95,8 @@ class SimEngine:
 
 def _check_stacks(plan: Plan) -> None:
     flows = stacks.used([(f"flow {flow['name']}", flow["cc"]) for flow in plan["flows"]])
-    found = stacks.used(cc_choices(plan))
-    for whose, name in found:
+    used = stacks.used(cc_choices(plan))
+    for whose, name in used:
         if (whose, name) not in flows:
             raise UserError(f"{whose}: {name} is a QUIC stack's, which only [[flow]] can use")
     limited = {f"flow {flow['name']}" for flow in plan["flows"] if flow.get("max_pacing_rate_bps")}
@@ -106,9 +106,9 @@ def _check_stacks(plan: Plan) -> None:
                 f"{whose}: max_pacing_rate: {name} is a QUIC stack's, whose program paces by "
                 "itself; app_rate limits what its application writes"
             )
-    if found:
-        stacks.transports(stacks.modules_of(name for _, name in found))
-        whose, name = found[0]
+    if used:
+        stacks.transports(stacks.modules_of(name for _, name in used))
+        whose, name = used[0]
         if _is_contained(plan):
             raise UserError(
                 f"{whose}: {name} is a QUIC stack's, which cannot run beside a congestion control "
@@ -139,9 +139,15 @@ def _contained(
     arguments = {"plan": json.dumps(plan), "traces": list(flows)}
     blobs = [column for trace in flows.values() for column in trace.parts()]
     answer = userfiles.ask(
-        _external(plan), "run", arguments, blobs, listener, link_traces.paths(plan), files,
+        _external(plan),
+        "run",
+        arguments,
+        blobs,
+        listener,
+        link_traces.paths(plan),
+        files,
         userfiles.Bounds(end_ns=plan["duration_ns"]),
-    )  # fmt: skip
+    )
     try:
         value = answer.value
         tables = userfiles.unpacked(value["tables"], answer.blobs)

@@ -29,9 +29,9 @@ def decoded(stream: bytes, algorithms: Iterable[str | None]) -> dict[str, Any]:
         value = answer.value
         return {
             "tables": userfiles.unpacked(value["tables"], blobs),
-            "facts": [(str(name), str(what)) for name, what in value["facts"]],
+            "facts": [(str(name), str(text)) for name, text in value["facts"]],
             "figures": [(str(name), float(number)) for name, number in value["figures"]],
-            "problems": [str(one) for one in value["problems"]],
+            "problems": [str(problem) for problem in value["problems"]],
             "failure": None if value["failure"] is None else str(value["failure"]),
             "progress_ns": int(value["progress_ns"]),
             "complete": bool(value["complete"]),

@@ -31,7 +31,7 @@ def arrow_table(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
 
 def table_of(columns: Mapping[str, Any]) -> pa.Table:
     """A table of whatever columns there are, from a dict column -> (kind, values)."""
-    return pa.table({name: _array(*one) for name, one in columns.items()})
+    return pa.table({name: _array(*column) for name, column in columns.items()})
 
 
 def _array(kind: str, values: Any) -> pa.Array:

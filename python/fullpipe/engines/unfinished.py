@@ -14,9 +14,14 @@ from fullpipe.plan.plan import Plan
 from fullpipe.recording.recording import OPTIONAL_TABLES, TABLES
 
 _TOTALS = (
-    "bytes_delivered", "bytes_acked", "packets_sent", "packets_retransmitted", "packets_lost",
-    "packets_delivered", "packets_delivered_ce",
-)  # fmt: skip
+    "bytes_delivered",
+    "bytes_acked",
+    "packets_sent",
+    "packets_retransmitted",
+    "packets_lost",
+    "packets_delivered",
+    "packets_delivered_ce",
+)
 
 
 def with_totals(tables: Mapping[str, pa.Table], plan: Plan) -> dict[str, pa.Table]:
@@ -24,11 +29,11 @@ def with_totals(tables: Mapping[str, pa.Table], plan: Plan) -> dict[str, pa.Tabl
     are made from its last sample. It does not have recoveries and undos."""
     if plan.get("traffic") and "traffic" not in tables:
         tables = {**tables, "traffic": OPTIONAL_TABLES["traffic"].empty_table()}
-    known = set(tables["flows"]["flow_id"].to_pylist())
+    recorded = set(tables["flows"]["flow_id"].to_pylist())
     last = {
         index: samples.slice(samples.num_rows - 1).to_pylist()[0]
         for index in range(len(plan["flows"]))
-        if index not in known and (samples := _of_flow(tables["flow_samples"], index)).num_rows
+        if index not in recorded and (samples := _of_flow(tables["flow_samples"], index)).num_rows
     }
     if not last:
         return dict(tables)

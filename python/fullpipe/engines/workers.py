@@ -23,9 +23,11 @@ def worker_processes(width: int, preload: str, served: bool) -> ProcessPoolExecu
     process, end at SIGTERM, and end when this process does. `served`: where they cannot be forks,
     they come from a fork server."""
     return ProcessPoolExecutor(
-        width, mp_context=_context(preload, served), initializer=_begin,
+        width,
+        mp_context=_context(preload, served),
+        initializer=_begin,
         initargs=(dict(os.environ),),
-    )  # fmt: skip
+    )
 
 
 def _context(preload: str, served: bool) -> BaseContext:
