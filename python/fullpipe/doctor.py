@@ -64,14 +64,19 @@ class Check:
 
 def checks(engine: str | None = None) -> list[Check]:
     """The checks of one engine, or of all, in the order of installation."""
-    found = [_sim(), _compiler()]
+    results = [_sim(), _compiler()]
     if engine in (None, "vm", "live"):
-        found += [_assets(), _ebpf_compiler()]
+        results += [_assets(), _ebpf_compiler()]
     if engine in (None, "vm"):
-        found += [_qemu(), *(_kernel(version) for version in kernels.VERSIONS), _uml(), _builders()]
+        results += [
+            _qemu(),
+            *(_kernel(version) for version in kernels.VERSIONS),
+            _uml(),
+            _builders(),
+        ]
     if engine in (None, "live"):
-        found += _live() if os.geteuid() == 0 else [_not_root()]
-    return [check for check in found if engine is None or engine in check.engines]
+        results += _live() if os.geteuid() == 0 else [_not_root()]
+    return [check for check in results if engine is None or engine in check.engines]
 
 
 def install(
@@ -89,8 +94,11 @@ def install(
         say("building the agent and the eBPF objects (once, some two CPU minutes)")
         done = subprocess.run(
             ["make", "--no-print-directory", "assets"],
-            cwd=checkout, capture_output=True, text=True, timeout=_INSTALL_SECONDS,
-        )  # fmt: skip
+            cwd=checkout,
+            capture_output=True,
+            text=True,
+            timeout=_INSTALL_SECONDS,
+        )
         if done.returncode != 0:
             raise RunError(f"make assets: {done.stderr.strip()}")
     # The kernels first: they need no rights.
@@ -155,9 +163,13 @@ def _sim() -> Check:
 def _compiler() -> Check:
     works = _compiles([os.environ.get("CC", "cc")], "int main(void) { return 0; }")
     return Check(
-        "sim: C compiler", works, "compiles" if works else "none that compiles and links",
-        "congestion controls in a file", "apt-get install gcc libc6-dev (as root)", ("sim",),
-    )  # fmt: skip
+        "sim: C compiler",
+        works,
+        detail="compiles" if works else "none that compiles and links",
+        lost="congestion controls in a file",
+        remedy="apt-get install gcc libc6-dev (as root)",
+        engines=("sim",),
+    )
 
 
 def _ebpf_compiler() -> Check:
@@ -166,19 +178,22 @@ def _ebpf_compiler() -> Check:
     program = "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\nint answer;\n"
     works = _compiles(command, program)
     return Check(
-        "vm, live: clang", works, "compiles for eBPF" if works else "none that compiles for eBPF",
-        "congestion controls in a file, in a kernel", "apt-get install clang libbpf-dev (as root)",
-        ("vm", "live"),
-    )  # fmt: skip
+        "vm, live: clang",
+        works,
+        detail="compiles for eBPF" if works else "none that compiles for eBPF",
+        lost="congestion controls in a file, in a kernel",
+        remedy="apt-get install clang libbpf-dev (as root)",
+        engines=("vm", "live"),
+    )
 
 
 def _compiles(command: list[str], program: str) -> bool:
     """Whether a compiler is installed and makes an object of the program."""
-    with toolchain.workplace() as place:
-        (place / "program.c").write_text(program, encoding="utf-8")
+    with toolchain.workplace() as folder:
+        (folder / "program.c").write_text(program, encoding="utf-8")
         words = [*command, "program.c", "-o", "program"]
         try:
-            done = subprocess.run(words, cwd=place, capture_output=True, timeout=60)
+            done = subprocess.run(words, cwd=folder, capture_output=True, timeout=60)
         except (OSError, subprocess.TimeoutExpired):
             return False
     return done.returncode == 0
@@ -198,41 +213,55 @@ def _assets() -> Check:
 def _qemu() -> Check:
     version = hardware.version()
     return Check(
-        "vm: QEMU", version is not None, version or "not installed", "engine vm",
-        f"{qemu_command()} (as root)" if qemu_command() else "your distribution's QEMU for x86",
-        ("vm",), ("vm",),
-    )  # fmt: skip
+        "vm: QEMU",
+        version is not None,
+        detail=version or "not installed",
+        lost="engine vm",
+        remedy=f"{qemu_command()} (as root)"
+        if qemu_command()
+        else "your distribution's QEMU for x86",
+        engines=("vm",),
+        needed=("vm",),
+    )
 
 
 def _kernel(version: str) -> Check:
-    found = kernels.cached(version)
+    kernel = kernels.cached(version)
     option = "" if version == kernels.DEFAULT else f" with --kernel {version}"
     return Check(
-        f"vm: kernel {version}", found is not None, found.release if found else "not downloaded",
-        f"engine vm{option}", _INSTALL, ("vm",), () if option else ("vm",),
-    )  # fmt: skip
+        f"vm: kernel {version}",
+        kernel is not None,
+        detail=kernel.release if kernel else "not downloaded",
+        lost=f"engine vm{option}",
+        remedy=_INSTALL,
+        engines=("vm",),
+        needed=() if option else ("vm",),
+    )
 
 
 def _uml() -> Check:
     built, outdated = uml_kernel.versions(), uml_kernel.outdated()
     works = bool(built) and not outdated
     missing = [] if works else builders.missing_packages(types=False)
-    found = ", ".join([*built, *(f"{one} is {uml_kernel.OUTDATED}" for one in outdated)])
-    found = found or "not built"
+    detail = ", ".join([*built, *(f"{version} is {uml_kernel.OUTDATED}" for version in outdated)])
+    detail = detail or "not built"
     remedy = " and ".join(map(uml_kernel.command, outdated or [kernels.DEFAULT]))
     if missing:
-        found += f"; building lacks {', '.join(missing)}"
+        detail += f"; building lacks {', '.join(missing)}"
         remedy = f"{builders.install_command(missing)} (as root), then {remedy}"
-    return Check("vm: User Mode Linux", works, found, "--machine uml", remedy, ("vm",))
+    return Check("vm: User Mode Linux", works, detail, "--machine uml", remedy, ("vm",))
 
 
 def _builders() -> Check:
     missing = builders.missing_packages()
     return Check(
-        "vm: building", not missing, f"lacks {', '.join(missing)}" if missing else "all it takes",
-        "scripts/build_kernel.py (DualPI2, kernels of one's own)",
-        builders.install_command(missing) + " (as root)" if missing else "", ("vm",),
-    )  # fmt: skip
+        "vm: building",
+        not missing,
+        detail=f"lacks {', '.join(missing)}" if missing else "all it takes",
+        lost="scripts/build_kernel.py (DualPI2, kernels of one's own)",
+        remedy=builders.install_command(missing) + " (as root)" if missing else "",
+        engines=("vm",),
+    )
 
 
 def _not_root() -> Check:
@@ -249,19 +278,28 @@ def _live() -> list[Check]:
 def _namespaces() -> Check:
     why = _refused("true")
     return Check(
-        "live: namespaces", not why, why or "made one", "engine live without --peer, kernel load",
-        "root outside a container, or one with CAP_SYS_ADMIN", ("live",), ("live",),
-    )  # fmt: skip
+        "live: namespaces",
+        not why,
+        detail=why or "made one",
+        lost="engine live without --peer, kernel load",
+        remedy="root outside a container, or one with CAP_SYS_ADMIN",
+        engines=("live",),
+        needed=("live",),
+    )
 
 
 def _qdisc(kind: str, lost: str) -> Check:
     why = _refused(f"tc qdisc add dev lo root {kind}")
     name = kind.split()[0]
     return Check(
-        f"live: {name}", not why, why or "made one", lost,
-        _QDISC_REMEDY.get(name, f"a kernel with sch_{name} (Debian's have it)"), ("live",),
-        ("live",) if name in _PATH_QDISCS else (),
-    )  # fmt: skip
+        f"live: {name}",
+        not why,
+        detail=why or "made one",
+        lost=lost,
+        remedy=_QDISC_REMEDY.get(name, f"a kernel with sch_{name} (Debian's have it)"),
+        engines=("live",),
+        needed=("live",) if name in _PATH_QDISCS else (),
+    )
 
 
 def _refused(command: str) -> str:
