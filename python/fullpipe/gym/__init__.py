@@ -18,12 +18,23 @@ from fullpipe.gym.rewards import FlowStep, default_reward, flow_reward
 from fullpipe.gym.vector import CongestionVectorEnv
 
 __all__ = [
-    "FEATURES", "CongestionEnv", "CongestionParallelEnv", "CongestionVectorEnv", "Document",
-    "Floats", "FlowStep", "Layer", "PathSet", "default_reward", "export", "flow_reward",
+    "FEATURES",
+    "CongestionEnv",
+    "CongestionParallelEnv",
+    "CongestionVectorEnv",
+    "Document",
+    "Floats",
+    "FlowStep",
+    "Layer",
+    "PathSet",
+    "default_reward",
+    "export",
+    "flow_reward",
     "random_path",
-]  # fmt: skip
+]
 
 gymnasium.register(
-    "fullpipe/Congestion-v0", entry_point="fullpipe.gym:CongestionEnv",
+    "fullpipe/Congestion-v0",
+    entry_point="fullpipe.gym:CongestionEnv",
     vector_entry_point="fullpipe.gym:CongestionVectorEnv",
-)  # fmt: skip
+)

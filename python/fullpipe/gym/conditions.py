@@ -35,11 +35,11 @@ class Conditions:
         self._constant_bps = constant_bps
         #: What `rate_bps` said last.
         self.latest_bps = min([constant_bps, *(link.first_bps for link in self._changing)])
-        own = (
+        delays_ns = (
             access[key] if flow[key] is None else flow[key]
             for key in ("forward_delay_ns", "reverse_delay_ns")
-        )  # fmt: skip
-        self._constant_s = sum(delay_ns or 0 for delay_ns in own) / 1e9
+        )
+        self._constant_s = sum(delay_ns or 0 for delay_ns in delays_ns) / 1e9
         self._delays = []
         for way in (link["medium"].get(direction) for link in links for direction in DIRECTIONS):
             steps = _delay_steps(way, plan["duration_ns"]) if way else []

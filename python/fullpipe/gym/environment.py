@@ -125,9 +125,9 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         run = Run(episode.plan, toml, episode.setting.scenario.warmup)
         return Recordings([record_result(run, folder, result)], keeps)
 
-    def _begun(self, what: str) -> Episode:
+    def _begun(self, call: str) -> Episode:
         if self._episode is None:
-            raise UserError(f"{what}: there is no episode; call reset() first")
+            raise UserError(f"{call}: there is no episode; call reset() first")
         return self._episode
 
     def _observation(self, step: Step) -> Floats:

@@ -217,11 +217,15 @@ class Episode:
             "base_rtt_s": [flow.base_rtt_s for flow in flows],
         }
         return {
-            "t_s": self._last_ns / 1e9, "seed": self.seed,
-            "agent": -1 if acked is None else acked, "agents": list(self._deciding),
-            **{key: values[0] if len(values) == 1 else np.array(values)
-               for key, values in of_agents.items()},
-        }  # fmt: skip
+            "t_s": self._last_ns / 1e9,
+            "seed": self.seed,
+            "agent": -1 if acked is None else acked,
+            "agents": list(self._deciding),
+            **{
+                key: values[0] if len(values) == 1 else np.array(values)
+                for key, values in of_agents.items()
+            },
+        }
 
 
 @contextmanager
@@ -249,9 +253,16 @@ def _flow_step(
     end_s = max(now_s - base_s, length_s)
     packet_s = agent.conditions.packet_s(end_s - length_s, end_s)
     return FlowStep(
-        elapsed_s, counts.delivered, counts.lost, counts.marked, counts.timeouts, rtt_us / 1e6,
-        base_s, packet_s, agent.cwnd,
-    )  # fmt: skip
+        elapsed_s=elapsed_s,
+        delivered=counts.delivered,
+        lost=counts.lost,
+        marked=counts.marked,
+        timeouts=counts.timeouts,
+        rtt_s=rtt_us / 1e6,
+        base_rtt_s=base_s,
+        packet_s=packet_s,
+        cwnd=agent.cwnd,
+    )
 
 
 def _numbers(count: int) -> str:

@@ -121,8 +121,9 @@ def _c_layer(
         terms = [f"{round(bias * _ONE)} * {_ONE}ll"]
         terms += [
             f"(s64)from[{at}] * {stored}"
-            for at, stored in enumerate(round(weight * _ONE) for weight in row) if stored
-        ]  # fmt: skip
+            for at, stored in enumerate(round(weight * _ONE) for weight in row)
+            if stored
+        ]
         joined = " +\n\t\t\t".join(terms)
         lines.append(f"\tto[{output}] = @_{activation}(({joined}) >> 16);\n")
     body = "".join(lines)

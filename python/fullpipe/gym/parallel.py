@@ -85,9 +85,9 @@ class CongestionParallelEnv:
         if set(actions) != set(self.agents):
             raise UserError(f"actions: must be of {', '.join(self.agents) or 'no agent'}")
         wanted = [
-            self._one(agent, actions[agent]) if agent in actions else 0.0
+            self._action_of(agent, actions[agent]) if agent in actions else 0.0
             for agent in self.possible_agents
-        ]  # fmt: skip
+        ]
         episode = self._env.episode
         episode.decide(wanted)
         done = episode.advance()
@@ -98,13 +98,13 @@ class CongestionParallelEnv:
             for agent, flow in zip(self.possible_agents, done.flows, strict=True)
             if agent in self.agents
         }
-        seen, infos = self._observed(done), self._infos(done)
+        observations, infos = self._observed(done), self._infos(done)
         terminated = {agent: ends[agent] for agent in self.agents}
         truncated = dict.fromkeys(self.agents, episode.is_over)
         self.agents = [
             agent for agent in self.agents if not terminated[agent] and not episode.is_over
         ]
-        return seen, rewards, terminated, truncated, infos
+        return observations, rewards, terminated, truncated, infos
 
     def render(self) -> None:
         """Shows nothing: `CongestionEnv.recordings` makes pages."""
@@ -113,7 +113,7 @@ class CongestionParallelEnv:
         """Ends the environment."""
         self._env.close()
 
-    def _one(self, agent: str, action: Any) -> float:
+    def _action_of(self, agent: str, action: Any) -> float:
         values = np.asarray(action, np.float64)
         if values.shape != (1,):
             raise UserError(f"action of {agent}: has the shape {values.shape}, must be (1,)")
@@ -123,16 +123,22 @@ class CongestionParallelEnv:
         rows = within_bounds(step.rows)
         return {
             agent: rows[index]
-            for index, agent in enumerate(self.possible_agents) if agent in self.agents
-        }  # fmt: skip
+            for index, agent in enumerate(self.possible_agents)
+            if agent in self.agents
+        }
 
     def _infos(self, step: Step) -> Infos:
         common = {key: step.info[key] for key in _OF_EPISODE}
         return {
             agent: {
-                **common, "decides": index in step.deciding,
-                **{key: float(np.atleast_1d(values)[index])
-                   for key, values in step.info.items() if key not in _OF_EPISODE},
+                **common,
+                "decides": index in step.deciding,
+                **{
+                    key: float(np.atleast_1d(values)[index])
+                    for key, values in step.info.items()
+                    if key not in _OF_EPISODE
+                },
             }
-            for index, agent in enumerate(self.possible_agents) if agent in self.agents
-        }  # fmt: skip
+            for index, agent in enumerate(self.possible_agents)
+            if agent in self.agents
+        }

@@ -40,8 +40,8 @@ class PathSet(Sequence[Document]):
         if not 0 < apart < len(self):
             raise UserError(f"split: {held_out} of {len(self)} scenarios leaves one part empty")
         order = np.random.default_rng(seed).permutation(len(self))
-        kept, others = sorted(order[apart:]), sorted(order[:apart])
-        return PathSet([self[at] for at in kept]), PathSet([self[at] for at in others])
+        train, test = sorted(order[apart:]), sorted(order[:apart])
+        return PathSet([self[at] for at in train]), PathSet([self[at] for at in test])
 
     def __call__(self, rng: np.random.Generator) -> Document:
         """One of them."""
@@ -67,9 +67,10 @@ def random_path(rng: np.random.Generator) -> dict[str, Any]:
     return {
         "duration": "10s",
         "path": {
-            "rate": f"{rate:.3f}mbit", "rtt": f"{rtt:.3f}ms",
+            "rate": f"{rate:.3f}mbit",
+            "rtt": f"{rtt:.3f}ms",
             "buffer": f"{2 ** rng.uniform(-1, 2):.3f}bdp",
             "loss": "1%" if rng.random() < 0.25 else "0%",
         },
         "flow": [{"cc": "agent"}],
-    }  # fmt: skip
+    }

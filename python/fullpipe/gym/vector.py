@@ -52,21 +52,23 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, Array]):
         self._has_ended = np.zeros(num_envs, bool)
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None,
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
-    ) -> tuple[Floats, dict[str, Any]]:  # fmt: skip
+    ) -> tuple[Floats, dict[str, Any]]:
         """Begins a run in each. A single `seed` is the first one's, and counts up."""
         seeds = [None] * self.num_envs if seed is None else seed
         if isinstance(seeds, int):
             seeds = range(seeds, seeds + self.num_envs)
         infos: dict[str, Any] = {}
-        seen = []
+        observations = []
         for index, (env, seed_of_env) in enumerate(zip(self.envs, seeds, strict=True)):
             observation, info = env.reset(seed=seed_of_env, options=options)
             infos = self._add_info(infos, info, index)
-            seen.append(observation)
+            observations.append(observation)
         self._has_ended[:] = False
-        return np.stack(seen), infos
+        return np.stack(observations), infos
 
     def step(self, actions: Floats) -> tuple[Floats, Array, Array, Array, dict[str, Any]]:
         """Steps each. Raises UserError for what is no action, which steps none of them."""
@@ -84,9 +86,11 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, Array]):
         until = [episode.until() for episode in episodes]
         with explained():
             acked = _native.advance_all(
-                [episode.stepper for episode in episodes], [at_ns for at_ns, _ in until],
-                any(stops_at_acks for _, stops_at_acks in until), self._threads,
-            )  # fmt: skip
+                [episode.stepper for episode in episodes],
+                [at_ns for at_ns, _ in until],
+                any(stops_at_acks for _, stops_at_acks in until),
+                self._threads,
+            )
         done = dict(zip(going, zip(episodes, acked, strict=True), strict=True))
         rows, infos = [], dict[str, Any]()
         for index, env in enumerate(self.envs):
@@ -98,9 +102,12 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, Array]):
                 row = [observation, 0.0, False, False]
             rows.append(row)
             infos = self._add_info(infos, info, index)
-        seen, rewards, terminated, truncated = zip(*rows, strict=True)
+        observations, rewards, terminated, truncated = zip(*rows, strict=True)
         self._has_ended = np.array(terminated) | np.array(truncated)
         return (
-            np.stack(seen), np.array(rewards, np.float32), np.array(terminated),
-            np.array(truncated), infos,
-        )  # fmt: skip
+            np.stack(observations),
+            np.array(rewards, np.float32),
+            np.array(terminated),
+            np.array(truncated),
+            infos,
+        )
