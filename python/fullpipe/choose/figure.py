@@ -24,18 +24,27 @@ def write_tradeoffs(options: Sequence[Option], folder: Path, title: str) -> list
     """Writes tradeoffs.png and tradeoffs.svg; returns the paths. Raises UserError if they cannot
     be written."""
     queues = sorted({option.queue for option in options})
-    places = [(max(_LEAST_MS, option.added_p95_ms), option.goodput_bps / 1e6) for option in options]
+    points = [(max(_LEAST_MS, option.added_p95_ms), option.goodput_bps / 1e6) for option in options]
     traces = [
         Trace(
-            f"{option.cc}, {option.queue}", style.cc_colour(option.cc), np.array([x]),
-            np.array([y]), opacity=0.8, mark=_MARKS[queues.index(option.queue) % len(_MARKS)],
+            f"{option.cc}, {option.queue}",
+            style.cc_colour(option.cc),
+            np.array([x]),
+            np.array([y]),
+            opacity=0.8,
+            mark=_MARKS[queues.index(option.queue) % len(_MARKS)],
         )
-        for option, (x, y) in zip(options, places, strict=True)
-    ]  # fmt: skip
-    numbers = [(x, y, f"{rank + 1}") for rank, (x, y) in enumerate(places[:_NUMBERED])]
+        for option, (x, y) in zip(options, points, strict=True)
+    ]
+    numbers = [(x, y, f"{rank + 1}") for rank, (x, y) in enumerate(points[:_NUMBERED])]
     plot = Plot(
-        "tradeoffs", title, "ping above the base RTT, 95th percentile (ms); left is better",
-        "goodput of all flows (Mbit/s); not from 0", traces, log_x=10, zero=False,
+        "tradeoffs",
+        title,
+        x_title="ping above the base RTT, 95th percentile (ms); left is better",
+        y_title="goodput of all flows (Mbit/s); not from 0",
+        traces=traces,
+        log_x=10,
+        zero=False,
         labels=tuple(numbers),
-    )  # fmt: skip
+    )
     return write(plot, folder / plot.key)

@@ -155,10 +155,14 @@ def _document(path: Question, queue: str, cc: str, length: Length) -> dict[str, 
         last_s = 0.95 * length.duration_s
         rate_bps = make_scenario(document, "choose").path.rate
         volume = path.web * rate_bps * length.duration_s / 8 / length.pages
-        flows.append({
-            "cc": cc, "name": "page", "count": length.pages, "amount": f"{math.ceil(volume)}B",
+        flow = {
+            "cc": cc,
+            "name": "page",
+            "count": length.pages,
+            "amount": f"{math.ceil(volume)}B",
             "start_step": f"{last_s / length.pages * 1e6:.0f}us",
-        })  # fmt: skip
+        }
+        flows.append(flow)
     return document
 
 
@@ -210,9 +214,17 @@ def _measure(
     a, b, c = goal
     score = utilisation**a * min(1.0, rtt_ms / ping_ms) ** b * jain**c
     return Option(
-        queue, cc, summary["goodput_bps"] or 0.0, utilisation, ping_ms, max(0.0, ping_ms - rtt_ms),
-        pages, jain, score, "",
-    )  # fmt: skip
+        queue,
+        cc,
+        goodput_bps=summary["goodput_bps"] or 0.0,
+        utilisation=utilisation,
+        ping_p95_ms=ping_ms,
+        added_p95_ms=max(0.0, ping_ms - rtt_ms),
+        page_p95_s=pages,
+        jain=jain,
+        score=score,
+        why="",
+    )
 
 
 def _explained(ranked: Sequence[Option]) -> list[Option]:

@@ -119,11 +119,20 @@ class Hunt:
             return np.array([-bad for bad in badnesses])
 
         differential_evolution(
-            costs, [(0.0, 1.0)] * len(knobs), popsize=_POPULATION, init="latinhypercube",
-            mutation=(0.4, 0.9), recombination=0.8, tol=0, polish=False, rng=self.seed,
-            vectorized=True, updating="deferred", maxiter=10_000,
+            costs,
+            [(0.0, 1.0)] * len(knobs),
+            popsize=_POPULATION,
+            init="latinhypercube",
+            mutation=(0.4, 0.9),
+            recombination=0.8,
+            tol=0,
+            polish=False,
+            rng=self.seed,
+            vectorized=True,
+            updating="deferred",
+            maxiter=10_000,
             callback=lambda *_: self.spent >= limit,
-        )  # fmt: skip
+        )
         return best[1]
 
     def _path(self, knobs: Sequence[Knob], shares: Sequence[float]) -> dict[str, float]:
@@ -208,7 +217,9 @@ def _value(worst: Worst, tables: Tables | None) -> float:
         shares = tables["flows"]["share"].drop_null().to_pylist()
         return min(shares) * len(shares) if shares else math.nan
     column = {
-        "utilisation": "utilisation", "delay": "queue_delay_p95_rttmin", "loss": "loss_ratio",
-    }[worst]  # fmt: skip
+        "utilisation": "utilisation",
+        "delay": "queue_delay_p95_rttmin",
+        "loss": "loss_ratio",
+    }[worst]
     value = tables["path"][column][0].as_py()
     return math.nan if value is None else float(value)

@@ -54,9 +54,15 @@ BUFFER = Knob("buffer_bdp", 0.1, 16, 1, nice=(0.1, 0.2, 0.5, 1, 2, 5, 10, 16))
 #: How the rate changes (link_trace_generators.KINDS); how long until it repeats, of steps and the
 #: sawtooth one round; of these two the lowest rate over the highest.
 TRACE = Knob(
-    "trace", 0, 0, 0, 0, (1, 2, 3, 4, 5),
-    ("constant", "steps", "sawtooth", "leo", "wifi-fade", "cellular"), ("trace_s", "trace_low"),
-)  # fmt: skip
+    "trace",
+    0,
+    0,
+    0,
+    0,
+    (1, 2, 3, 4, 5),
+    ("constant", "steps", "sawtooth", "leo", "wifi-fade", "cellular"),
+    ("trace_s", "trace_low"),
+)
 TRACE_S = Knob("trace_s", 0.5, 10, 2, nice=(0.5, 1, 2, 5, 10))
 TRACE_LOW = Knob("trace_low", 0.05, 0.8, 0.5, nice=(0.05, 0.1, 0.2, 0.5, 0.8))
 _HAVE_LOW = ("steps", "sawtooth")
@@ -161,10 +167,14 @@ def document(cc: str, worst: Worst, path: Path, trace: str | None) -> dict[str, 
         network = {"link": [{**link, "reverse": {"delay": rtt}}]}
     seconds, warmup_s = seconds_of(path), _warmup_of(path)
     return {
-        "name": f"hunt {worst}", "seed": 1, "duration": f"{seconds:.5g}s",
-        "warmup": f"{warmup_s:.3g}s", "start_spread": "5ms", **network,
+        "name": f"hunt {worst}",
+        "seed": 1,
+        "duration": f"{seconds:.5g}s",
+        "warmup": f"{warmup_s:.3g}s",
+        "start_spread": "5ms",
+        **network,
         "flow": _flows(cc, worst, path),
-    }  # fmt: skip
+    }
 
 
 def _flows(cc: str, worst: Worst, path: Path) -> list[dict[str, Any]]:
