@@ -68,13 +68,13 @@ def ranges(trace: Path) -> list[tuple[str, int, Any, Any]]:
     and the largest. Raises UserError as `write_calls`."""
     import pyarrow.compute as pc
 
-    found = []
+    rows = []
     with _as_parquet(trace) as table:
         for name in table.schema_arrow.names:
             column = table.read(columns=[name])[name]
             ends = pc.min_max(column).as_py()
-            found.append((name, len(column) - column.null_count, ends["min"], ends["max"]))
-    return found
+            rows.append((name, len(column) - column.null_count, ends["min"], ends["max"]))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class FirstDifference:
 
 
 def first_difference(
-    one: Path, other: Path, decisions_only: bool = False
+    left: Path, right: Path, decisions_only: bool = False
 ) -> FirstDifference | None:
     """The first call in which two traces differ, in a fact, a decision or a variable of the
     algorithm; None if there is none. Connections are compared call by call: the n-th of a
@@ -101,7 +101,7 @@ def first_difference(
     With `decisions_only` the first call that is another one or decides otherwise, for traces of two
     hosts: of the facts that differ in it those that are a host's own are left out, and times and
     sequence numbers count from the connection's first call. Raises UserError as `write_calls`."""
-    with _as_parquet(one) as a, _as_parquet(other) as b:
+    with _as_parquet(left) as a, _as_parquet(right) as b:
         pairs, begins, lone = _aligned(a, b)
         places = _Places(a, b, pairs, begins if decisions_only else None)
         names = [n for n in a.schema_arrow.names if n in b.schema_arrow.names and n not in _NAMES]
@@ -110,7 +110,7 @@ def first_difference(
         differs = np.zeros(pairs.shape[1], bool)
         for name in _DECISIONS if decisions_only else names:
             differs |= places.differ(name)
-        found = []
+        differences = []
         t_us = _column(a, "t_us")
         if differs.any():
             rows = np.flatnonzero(differs)
@@ -118,10 +118,10 @@ def first_difference(
             values = {
                 name: pair for name in names if (pair := places.values(name, first)) is not None
             }
-            found.append(_difference(a, int(pairs[0][first]), values, None))
+            differences.append(_difference(a, int(pairs[0][first]), values, None))
         for which, row in lone:
-            found.append(_difference((a, b)[which], row, {}, which))
-        return min(found, key=lambda item: item.t_us, default=None)
+            differences.append(_difference((a, b)[which], row, {}, which))
+        return min(differences, key=lambda item: item.t_us, default=None)
 
 
 #: Columns that say where a call is, not what it was.
@@ -132,17 +132,29 @@ _DECISIONS = ("call", "cwnd", "ssthresh", "cwnd_cnt", "pacing_rate_Bps")
 _RATES = ("before_pacing_rate_Bps", "pacing_rate_Bps")
 #: Facts that are a host's own: nanoseconds of its clock, random numbers, the peer's timestamps, and
 #: how the application writes.
-_HOSTS_OWN = frozenset({
-    "conn_now_ns", "conn_edt_ns", "conn_seed", "conn_acks", "conn_rcv_tsval", "conn_rcv_tsecr",
-    "conn_unsent_bytes", "conn_unsent_packets",
-})  # fmt: skip
+_HOSTS_OWN = frozenset(
+    {
+        "conn_now_ns",
+        "conn_edt_ns",
+        "conn_seed",
+        "conn_acks",
+        "conn_rcv_tsval",
+        "conn_rcv_tsecr",
+        "conn_unsent_bytes",
+        "conn_unsent_packets",
+    }
+)
 #: Facts that count from where a host began, and the fact whose first value is that.
 _ORIGINS = {
-    "conn_now_us": "conn_now_us", "conn_delivered_us": "conn_now_us",
-    "conn_last_send_us": "conn_now_us", "ack_prior_us": "conn_now_us",
-    "conn_snd_una": "conn_snd_una", "conn_snd_nxt": "conn_snd_una", "conn_high_seq": "conn_snd_una",
+    "conn_now_us": "conn_now_us",
+    "conn_delivered_us": "conn_now_us",
+    "conn_last_send_us": "conn_now_us",
+    "ack_prior_us": "conn_now_us",
+    "conn_snd_una": "conn_snd_una",
+    "conn_snd_nxt": "conn_snd_una",
+    "conn_high_seq": "conn_snd_una",
     "ack_last_end_seq": "conn_snd_una",
-}  # fmt: skip
+}
 
 
 def _difference(
@@ -206,11 +218,11 @@ def _aligned(a: pq.ParquetFile, b: pq.ParquetFile) -> tuple[Any, Any, list[tuple
     for key in {**groups[0], **groups[1]}:
         rows = [group.get(key, np.empty(0, np.int64)) for group in groups]
         common = min(map(len, rows))
-        pairs.append(np.array([one[:common] for one in rows]))
+        pairs.append(np.array([numbers[:common] for numbers in rows]))
         begins += [len(begins)] * common
-        for which, one in enumerate(rows):
-            if len(one) > common:
-                lone.append((which, int(one[common])))
+        for which, numbers in enumerate(rows):
+            if len(numbers) > common:
+                lone.append((which, int(numbers[common])))
     joined = np.concatenate(pairs, axis=1) if pairs else np.empty((2, 0), np.int64)
     return joined, np.array(begins, np.int64), lone
 
@@ -219,14 +231,14 @@ def _connections(table: pq.ParquetFile) -> dict[tuple[int, int], Any]:
     """Rows of each connection in the order of its calls, by the place of its congestion control and
     its number."""
     ccs = _column(table, "cc")
-    order = {name: place for place, name in enumerate(dict.fromkeys(ccs))}
+    order = {name: position for position, name in enumerate(dict.fromkeys(ccs))}
     number, sequence = _column(table, "connection"), _column(table, "sequence")
-    place = np.array([order[name] for name in ccs], np.int64)
-    sorted_ = np.lexsort((sequence, number, place))
-    found: dict[tuple[int, int], list[int]] = {}
+    position = np.array([order[name] for name in ccs], np.int64)
+    sorted_ = np.lexsort((sequence, number, position))
+    rows_of: dict[tuple[int, int], list[int]] = {}
     for row in sorted_.tolist():
-        found.setdefault((int(place[row]), int(number[row])), []).append(row)
-    return {key: np.array(rows) for key, rows in found.items()}
+        rows_of.setdefault((int(position[row]), int(number[row])), []).append(row)
+    return {key: np.array(rows) for key, rows in rows_of.items()}
 
 
 @contextmanager

@@ -92,11 +92,11 @@ def request(
     registry's kernel name or another one, as eBPF or as a kernel module. Raises UserError for an
     unknown name or constant (with the known ones), a value out of range (with the range), a name
     that no socket can write."""
-    found = cc_set(name)
-    chosen = kernel_name or found.kernel_name
+    control = cc_set(name)
+    chosen = kernel_name or control.kernel_name
     if not _KERNEL_NAME.match(chosen):
         raise UserError(f"--name {chosen}: must be 1 to 15 letters, digits, _ or -")
-    return Request(found.algorithm, chosen, found.with_overrides(overrides or {}), form)
+    return Request(control.algorithm, chosen, control.with_overrides(overrides or {}), form)
 
 
 def load(wanted: Request) -> None:
@@ -154,8 +154,8 @@ def unload(name: str) -> tuple[str, int]:
     """Takes a congestion control away, by its kernel name or the registry's; returns the kernel
     name and how many sockets go on with it until they close. Raises UserError if it is not
     loaded."""
-    known = cc_set(name) if is_file_name(name) else cc_sets().get(name)
-    kernel_name = known.kernel_name if known else name
+    control = cc_set(name) if is_file_name(name) else cc_sets().get(name)
+    kernel_name = control.kernel_name if control else name
     if not _KERNEL_NAME.match(kernel_name):
         raise UserError(f"{name}: not the name of a congestion control")
     return kernel_name, ask("unload", {"kernel_name": kernel_name})["sockets"]

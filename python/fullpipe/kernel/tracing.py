@@ -79,14 +79,14 @@ def replay(path: Path) -> Replay:
         from_files = sorted(set(filter(userfiles.is_external, introduced(path))))
         if from_files:
             name = str(path.resolve())
-            found = userfiles.ask(from_files, "replay", {"path": name}, read=[name]).value
+            answer = userfiles.ask(from_files, "replay", {"path": name}, read=[name]).value
         else:
-            found = _native.cc.replay(str(path))
+            answer = _native.cc.replay(str(path))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise UserError(f"{path}: {error}") from None
-    return Replay(tuple(_replayed(item) for item in found["algorithms"]), found["is_cut_off"])
+    return Replay(tuple(_replayed(item) for item in answer["algorithms"]), answer["is_cut_off"])
 
 
 def introduced(path: Path) -> list[str]:

@@ -28,13 +28,24 @@ from fullpipe.recording.recording import Recording, write_recording
 
 #: Columns of a row besides `flow` and `cc`: the socket's, and the algorithm's own.
 _OF_SOCKET = (
-    "t_us", "srtt_us", "cwnd_packets", "inflight_packets", "pacing_rate_bps", "delivery_rate_bps",
-    "packets_retransmitted", "bytes_delivered",
-)  # fmt: skip
+    "t_us",
+    "srtt_us",
+    "cwnd_packets",
+    "inflight_packets",
+    "pacing_rate_bps",
+    "delivery_rate_bps",
+    "packets_retransmitted",
+    "bytes_delivered",
+)
 _OF_ALGORITHM = (
-    "phase", "bw_bps", "max_bw_bps", "bw_shortterm_bps", "min_rtt_us",
-    "inflight_longterm_packets", "inflight_shortterm_packets",
-)  # fmt: skip
+    "phase",
+    "bw_bps",
+    "max_bw_bps",
+    "bw_shortterm_bps",
+    "min_rtt_us",
+    "inflight_longterm_packets",
+    "inflight_shortterm_packets",
+)
 
 
 def watch(
@@ -59,16 +70,16 @@ def watch(
 
 
 def _follow(stream: Path, interval_ms: int, looks: int | None) -> Iterator[list[dict[str, Any]]]:
-    unread, given = b"", 0
+    unread, count = b"", 0
     with stream.open("rb") as reader:
-        while looks is None or given < looks:
+        while looks is None or count < looks:
             unread += reader.read()
             progress, used = _native.stream.follow(unread, 0)
             if progress is None:
                 time.sleep(min(0.05, interval_ms / 4e3))
                 continue
             yield _rows(arrow_tables(_decoded(unread[:used])["tables"]))
-            unread, given = unread[used:], given + 1
+            unread, count = unread[used:], count + 1
 
 
 def _rows(tables: dict[str, pa.Table]) -> list[dict[str, Any]]:
@@ -109,8 +120,8 @@ def _names(loaded: list[Loaded]) -> dict[str, str]:
 
 def _variables(loaded: list[Loaded]) -> dict[str, Any]:
     """What metadata says of the algorithms' own variables."""
-    known = [item for item in loaded if sets_of(item.algorithm)]
-    return own_variables({_name(item): item.algorithm for item in known})
+    described = [item for item in loaded if sets_of(item.algorithm)]
+    return own_variables({_name(item): item.algorithm for item in described})
 
 
 def _name(item: Loaded) -> str:
