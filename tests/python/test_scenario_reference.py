@@ -73,6 +73,7 @@ def document_with(key: str, value: Any) -> dict[str, Any]:
         document["link"] = [{"name": "wire", "rate": "10mbit", "delay": "1ms", "loss": "1%"}]
         link = document["link"][0]
         link |= {"duplicate": "1%", "reorder": "1%"} if name.endswith("correlation") else {}
+        link |= {"delay_jitter": "1ms"} if name == "delay_distribution" else {}
         if section.endswith("gemodel"):
             del link["loss"]
             link["gemodel"] = {"p": "1%", "r": "10%"}
