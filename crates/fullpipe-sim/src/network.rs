@@ -37,18 +37,18 @@ impl Network {
         })
     }
 
-    /// Sets the route of a flow id, which is the next unused one or was used before.
+    /// Sets the route of a flow, by its id, which is the next unused one or was used before, and its ports.
     pub(crate) fn set_route(
         &mut self,
         plan: &Plan,
-        flow_id: usize,
+        (flow_id, ports): (usize, u32),
         route: Route,
         origin: ConnectionOrigin,
     ) {
         self.row.set_route(flow_id, route);
         for (link, planned) in plan.links.iter().enumerate() {
             if let Some(station) = planned.station_of(origin) {
-                self.row.set_station(link, flow_id as u32, station);
+                self.row.set_station(link, ports, station);
             }
         }
     }

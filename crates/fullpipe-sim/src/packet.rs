@@ -85,23 +85,27 @@ impl Body {
 /// Most hosts on either side.
 pub(crate) const MAX_HOSTS: u16 = 1 << 12;
 
-/// A packet's IP header: the numbers of both hosts (12 bits each), the DSCP (6 bits), the direction, and
-/// whether the packet shares the addresses and ports of the flow before its own. Packed into one word, as
-/// every packet has one.
+/// A packet's headers, as far as the network reads them: `word` has the numbers of both hosts (12 bits each),
+/// the DSCP (6 bits) and the direction; `ports` is the number of its flow's addresses and ports.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct IpHeader(u32);
+pub(crate) struct IpHeader {
+    word: u32,
+    ports: u32,
+}
 
 impl IpHeader {
     /// The header of forward packets.
-    pub(crate) fn new(hosts: Hosts, dscp: u8) -> Self {
+    pub(crate) fn new(hosts: Hosts, dscp: u8, ports: u32) -> Self {
         let limit = MAX_HOSTS - 1;
         let (near, far) = (hosts.near & limit, hosts.far & limit);
-        Self(u32::from(near) | u32::from(far) << 12 | u32::from(dscp & 63) << 24)
+        let word = u32::from(near) | u32::from(far) << 12 | u32::from(dscp & 63) << 24;
+        Self { word, ports }
     }
 
     /// The header of packets in this direction.
     pub(crate) fn with_direction(self, direction: Direction) -> Self {
-        Self(self.0 & !(1 << 30) | (direction as u32) << 30)
+        let word = self.word & !(1 << 30) | (direction as u32) << 30;
+        Self { word, ..self }
     }
 
     /// Number among all hosts of the host that packets in this direction reach.
@@ -110,31 +114,35 @@ impl IpHeader {
             Direction::Forward => 12,
             Direction::Reverse => 0,
         };
-        let host = self.0 >> shift & (u32::from(MAX_HOSTS) - 1);
+        let host = self.word >> shift & (u32::from(MAX_HOSTS) - 1);
         host as usize * 2 + direction.index()
     }
 
-    /// The same for a flow that shares the addresses and ports of the flow before it.
-    pub(crate) fn sharing_flow_key(self) -> Self {
-        Self(self.0 | 1 << 31)
+    /// The same for a flow with other addresses and ports.
+    pub(crate) fn with_ports(self, ports: u32) -> Self {
+        Self { ports, ..self }
     }
 
-    fn shares_flow_key(self) -> u32 {
-        self.0 >> 31
+    pub(crate) fn ports(self) -> u32 {
+        self.ports
     }
 
     fn without_dscp(self) -> Self {
-        Self(self.0 & !(63 << 24))
+        let word = self.word & !(63 << 24);
+        Self { word, ..self }
     }
 
     pub(crate) fn dscp(self) -> u8 {
-        (self.0 >> 24) as u8 & 63
+        (self.word >> 24) as u8 & 63
     }
 
     fn hosts(self) -> HostPair {
         let limit = u32::from(MAX_HOSTS) - 1;
-        let (near, far) = (self.0 & limit, u32::from(MAX_HOSTS) | self.0 >> 12 & limit);
-        let (source, destination) = if self.0 >> 30 & 1 == 0 {
+        let (near, far) = (
+            self.word & limit,
+            u32::from(MAX_HOSTS) | self.word >> 12 & limit,
+        );
+        let (source, destination) = if self.word >> 30 & 1 == 0 {
             (near, far)
         } else {
             (far, near)
@@ -176,7 +184,7 @@ impl Packet for InFlight {
     }
 
     fn flow_key(&self) -> u32 {
-        self.flow_id - self.header.shares_flow_key()
+        self.header.ports()
     }
 
     fn ecn(&self) -> Ecn {
@@ -266,7 +274,7 @@ mod tests {
     use fullpipe_tcp::Block;
 
     fn header(near: u16, far: u16, dscp: u8) -> IpHeader {
-        IpHeader::new(Hosts { near, far }, dscp)
+        IpHeader::new(Hosts { near, far }, dscp, 7)
     }
 
     fn packet(body: Body) -> InFlight {
@@ -322,7 +330,7 @@ mod tests {
             assert_eq!(reverse.hosts(), hosts(far, near));
             let again = reverse.with_direction(Direction::Forward);
             assert_eq!(again.hosts(), hosts(near, far));
-            for header in [forward, reverse, forward.sharing_flow_key()] {
+            for header in [forward, reverse, forward.with_ports(u32::MAX)] {
                 assert_eq!(header.dscp(), dscp);
                 assert_eq!(header.without_dscp().dscp(), 0);
                 assert_eq!(header.without_dscp().hosts(), header.hosts());
@@ -340,10 +348,11 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_shares_its_key_has_that_of_the_one_before() {
+    fn queues_tell_flows_by_their_ports_in_both_directions() {
         let mut packet = packet(Body::LastAck);
         assert_eq!(packet.flow_key(), 7);
-        packet.header = packet.header.sharing_flow_key();
+        packet.header = packet.header.with_ports(6);
+        packet.header = packet.header.with_direction(Direction::Reverse);
         assert_eq!(packet.flow_key(), 6);
     }
 

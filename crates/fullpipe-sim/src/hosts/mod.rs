@@ -6,6 +6,7 @@ mod connection;
 mod departures;
 mod handshake;
 mod pcap;
+mod ports;
 mod processor;
 
 pub(crate) use connection::{connection, Application, Connection, Seeds};
@@ -17,6 +18,7 @@ pub(crate) use pcap::Captured;
 pub use pcap::PcapWriter;
 
 use access::{egress_loss, lines, Line};
+use ports::Ports;
 use processor::Processors;
 
 use fullpipe_net::{Direction, EgressLoss, LinkDirection};
@@ -109,6 +111,7 @@ pub(crate) struct Hosts {
     lines: Vec<Line>,
     /// By flow id.
     headers: Vec<IpHeader>,
+    ports: Ports,
     pub(crate) loss: EgressLoss,
     /// `None`: packets cost nothing.
     pub(crate) processors: Option<Processors>,
@@ -126,6 +129,7 @@ impl Hosts {
             ids: FlowIds::new(plan),
             lines: Vec::new(),
             headers: Vec::new(),
+            ports: Ports::default(),
             loss: egress_loss(plan),
             processors: Processors::new(plan),
             sending_costs: plan.host.work.as_ref().is_some_and(|work| work.send_ns > 0),
@@ -150,7 +154,8 @@ impl Hosts {
     fn add_lines(&mut self, plan: &Plan, flow: Option<&Flow>, numbers: HostNumbers, dscp: u8) {
         let flow_id = self.headers.len() as u32;
         self.lines.extend(lines(plan, flow, flow_id));
-        self.headers.push(IpHeader::new(numbers, dscp));
+        let ports = self.ports.open();
+        self.headers.push(IpHeader::new(numbers, dscp, ports));
     }
 
     /// Adds a connection that opens during the run; returns its flow id.
@@ -161,7 +166,7 @@ impl Hosts {
         flow_id
     }
 
-    /// Puts a connection in the place of one that is over; returns its flow id.
+    /// Puts a connection in the place of one that is over; returns its flow id. It has ports of its own.
     pub(crate) fn replace(
         &mut self,
         plan: &Plan,
@@ -173,16 +178,23 @@ impl Hosts {
         let [forward, reverse] = lines(plan, Some(flow), flow_id as u32);
         self.lines[flow_id * 2] = forward;
         self.lines[flow_id * 2 + 1] = reverse;
-        self.headers[flow_id] = IpHeader::new(flow.hosts, flow.dscp);
+        self.ports.close(self.headers[flow_id].ports());
+        let ports = self.ports.open();
+        self.headers[flow_id] = IpHeader::new(flow.hosts, flow.dscp, ports);
         self.connections[at] = connection;
         flow_id
     }
 
     /// The last flow id shares the addresses and ports of the one before it.
-    pub(crate) fn share_flow_key(&mut self) {
-        if let Some(header) = self.headers.last_mut() {
-            *header = header.sharing_flow_key();
+    pub(crate) fn share_ports(&mut self) {
+        if let [.., before, last] = &mut self.headers[..] {
+            *last = last.with_ports(before.ports());
         }
+    }
+
+    /// The number of a flow's addresses and ports.
+    pub(crate) fn ports(&self, flow_id: usize) -> u32 {
+        self.headers[flow_id].ports()
     }
 
     /// The header of a flow's packets in this direction.

@@ -42,7 +42,9 @@ impl Simulation<'_> {
             None => self.hosts.add(self.plan, &flow, made),
         };
         let origin = ConnectionOrigin::Traffic(group);
-        self.network.set_route(self.plan, flow_id, route, origin);
+        let ports = self.hosts.ports(flow_id);
+        self.network
+            .set_route(self.plan, (flow_id, ports), route, origin);
         if is_sampled {
             self.workloads.pool.sample(at);
         }
@@ -222,10 +224,11 @@ impl Simulation<'_> {
                 is_closed: false,
             });
             let flow_id = self.hosts.add(self.plan, flow, made);
+            let ports = self.hosts.ports(flow_id);
             self.network
-                .set_route(self.plan, flow_id, flow.route, origin);
+                .set_route(self.plan, (flow_id, ports), flow.route, origin);
         }
-        self.hosts.share_flow_key();
+        self.hosts.share_ports();
         let pair = Some([first, first + 1]);
         self.workloads.pages.set_open_pair(page, number, pair);
         self.start(first as usize);
