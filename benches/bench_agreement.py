@@ -27,13 +27,14 @@ Usage, from the checkout:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import random
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,7 @@ from fullpipe.experiments.catalogue import default_folder, load_entry
 from fullpipe.experiments.entry import Entry
 from fullpipe.experiments.grid import Cell, cells_of
 from fullpipe.experiments.measure import measure
+from fullpipe.recording.recording import Recording
 from fullpipe.scenario.model import make_scenario
 from fullpipe.statistics.distributions import Equality, equality, rejected
 
@@ -141,13 +143,29 @@ def values_of(
     document: dict[str, Any], engine: str, engine_options: dict[str, str], metrics: dict[str, Any]
 ) -> dict[str, float]:
     """The metrics of one run of a scenario. Raises SystemExit where the run fails."""
+    with recorded(document, engine, engine_options) as recording:
+        return measure(metrics, recording)
+
+
+@contextlib.contextmanager
+def recorded(
+    document: dict[str, Any], engine: str, engine_options: dict[str, str]
+) -> Iterator[Recording]:
+    """The recording of one run of a scenario, until the block ends. Raises SystemExit where the run
+    fails."""
     with tempfile.TemporaryDirectory() as folder:
         scenario, text = make_scenario(dict(document)), tomli_w.dumps(document)
         out = [Path(folder) / "recording"]
         made = run_scenario(scenario, text, out, engine, engine_options)
         if made.failures:
             raise SystemExit(f"{document['name']}: {'; '.join(made.failures)}")
-        return measure(metrics, made.recordings[0])
+        yield made.recordings[0]
+
+
+def missing_seeds(file: Path, cell: str, seeds: int) -> list[int]:
+    """The seeds from 1 to `seeds` of which the file has no run of the cell."""
+    have = {line["seed"] for line in lines_of(file) if line["cell"] == cell}
+    return sorted(set(range(1, seeds + 1)) - have)
 
 
 def add_line(file: Path, cell: str, seed: int, engine: str, values: dict[str, float]) -> None:

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench_agreement import TARGETS, add_line, lines_of, values_of
+from bench_agreement import TARGETS, add_line, lines_of, missing_seeds, values_of
 from scipy.stats import t, ttest_ind
 
 import fullpipe
@@ -108,17 +108,12 @@ def cells(number: int, seed: int, draw: Draw = USUAL) -> list[dict[str, Any]]:
 
 def drawn(random: np.random.Generator, draw: Draw = USUAL) -> dict[str, Any]:
     """A cell."""
-
-    def between(bounds: tuple[float, float]) -> float:
-        """Logarithmically uniform, three digits."""
-        low, high = bounds
-        return float(f"{np.exp(random.uniform(np.log(low), np.log(high))):.3g}")
-
     own, other = (str(random.choice(ALGORITHMS)) for _ in range(2))
     cell: dict[str, Any] = {
-        "rate_mbps": between(RATE_MBPS), "rtt_ms": between(RTT_MS),
-        "qdisc": str(random.choice(draw.disciplines)), "buffer_bdp": between(draw.buffer_bdp),
-        "loss": between(LOSS), "jitter_ms": between(JITTER_MS),
+        "rate_mbps": log_uniform(random, RATE_MBPS), "rtt_ms": log_uniform(random, RTT_MS),
+        "qdisc": str(random.choice(draw.disciplines)),
+        "buffer_bdp": log_uniform(random, draw.buffer_bdp),
+        "loss": log_uniform(random, LOSS), "jitter_ms": log_uniform(random, JITTER_MS),
         "own": own, "other": other,
         "own_flows": int(random.integers(1, draw.of_each + 1)),
         "other_flows": int(random.integers(0, draw.of_each + 1)),
@@ -129,6 +124,12 @@ def drawn(random: np.random.Generator, draw: Draw = USUAL) -> dict[str, Any]:
     if cell["qdisc"] != "fifo":
         cell["buffer_bdp"] = None
     return cell
+
+
+def log_uniform(random: np.random.Generator, bounds: tuple[float, float]) -> float:
+    """A number that is logarithmically uniform between bounds, with three digits."""
+    low, high = bounds
+    return float(f"{np.exp(random.uniform(np.log(low), np.log(high))):.3g}")
 
 
 def document_of(cell: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,8 +165,7 @@ def measure_cells(options: argparse.Namespace) -> None:
         label = json.dumps(cell)
         for engine, seeds, engine_options, more in engines:
             file = options.folder / f"{engine}.jsonl"
-            have = {line["seed"] for line in lines_of(file) if line["cell"] == label}
-            for seed in sorted(set(range(1, seeds + 1)) - have):
+            for seed in missing_seeds(file, label, seeds):
                 document = {**document_of(cell), **more, "seed": seed}
                 values = values_of(document, engine, engine_options, METRICS)
                 add_line(file, label, seed, engine, values)
@@ -385,8 +385,9 @@ def words_of(cell: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _two(text: str) -> tuple[int, int]:
-    sim, kernel = (int(one) for one in text.split(","))
+def counts_of_runs(text: str) -> tuple[int, int]:
+    """How many of the simulator and of the kernel: "10,5"."""
+    sim, kernel = (int(count) for count in text.split(","))
     return sim, kernel
 
 
@@ -408,7 +409,10 @@ def main() -> None:
     for verb in verbs.choices.values():
         verb.add_argument("--draw", choices=DRAWS, default="usual")
         verb.add_argument(
-            "--runs", type=_two, default=(8, 4), help="of simulator and kernel, of each cell"
+            "--runs",
+            type=counts_of_runs,
+            default=(8, 4),
+            help="of simulator and kernel, of each cell",
         )
     options = parser.parse_args()
     options.do(options)

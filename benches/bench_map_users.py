@@ -23,9 +23,9 @@ docs/evidence/map_users.md. `show DIR CELL` prints a cell's scenario and figures
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,18 +34,16 @@ from typing import Any
 
 import numpy as np
 import tomli_w
-from bench_agreement import add_line, lines_of
-from scipy.stats import t
+from bench_agreement import add_line, lines_of, missing_seeds, recorded
+from bench_map import HOST, KERNEL, counts_of_runs, log_uniform
 
-from fullpipe.engines.runner import run_scenario
 from fullpipe.metrics.summary import summarise
-from fullpipe.scenario.model import make_scenario
+from fullpipe.statistics.intervals import half_width
 
 Row = Mapping[str, Any]
 
 ALGORITHMS = ("reno", "cubic", "bbr1", "bbr3")
 DURATION_S, WARMUP_S = 40, 5
-HOST = {"cc_facts": "google", "tcp": "6.12.117"}
 #: What is drawn logarithmically uniform. The line down is up to 16 times as fast as the one up.
 UP_MBPS, ASYMMETRY, RTT_MS, BUFFER_MS = (0.064, 20.0), (1.0, 16.0), (5.0, 200.0), (20.0, 1000.0)
 #: RED's thresholds need some packets.
@@ -97,17 +95,12 @@ def cells(number: int, seed: int) -> list[dict[str, Any]]:
 
 def drawn(random: np.random.Generator) -> dict[str, Any]:
     """A cell: a line, and what goes over it."""
-
-    def between(bounds: tuple[float, float]) -> float:
-        """Logarithmically uniform, three digits."""
-        low, high = bounds
-        return float(f"{np.exp(random.uniform(np.log(low), np.log(high))):.3g}")
-
+    between = functools.partial(log_uniform, random)
     up_mbps = between(UP_MBPS)
     down_mbps = float(f"{up_mbps * between(ASYMMETRY):.3g}")
     cell: dict[str, Any] = {
         "up_mbps": up_mbps, "down_mbps": down_mbps, "rtt_ms": between(RTT_MS),
-        "up": queue_drawn(random, between), "down": queue_drawn(random, between),
+        "up": queue_drawn(random), "down": queue_drawn(random),
         "ping_ms": between(PING_MS),
         "loss": between(LOSS) if random.random() < 0.3 else 0.0,
         "reorder": between(REORDER) if random.random() < 0.15 else 0.0,
@@ -141,33 +134,34 @@ def flows_drawn(random: np.random.Generator) -> list[str]:
     return [str(random.choice(ALGORITHMS)) for _ in range(int(random.integers(0, 4)))]
 
 
-def queue_drawn(
-    random: np.random.Generator, between: Callable[[tuple[float, float]], float]
-) -> dict[str, Any]:
+def queue_drawn(random: np.random.Generator) -> dict[str, Any]:
     """A discipline and, in half of the cells, options of its own."""
     name = str(random.choice(list(QUEUES)))
-    queue: dict[str, Any] = {"qdisc": name, "buffer_ms": between(BUFFER_MS)}
-    options = QUEUES[name](random, between)
+    queue: dict[str, Any] = {"qdisc": name, "buffer_ms": log_uniform(random, BUFFER_MS)}
+    options = QUEUES[name](random)
     if options and random.random() < 0.5:
         queue["options"] = options
     return queue
 
 
-def _codel(random: np.random.Generator, between: Any) -> dict[str, Any]:
-    return {"target": f"{between((2, 40))}ms", "interval": f"{between((50, 400))}ms"}
+def _codel(random: np.random.Generator) -> dict[str, Any]:
+    return {
+        "target": f"{log_uniform(random, (2, 40))}ms",
+        "interval": f"{log_uniform(random, (50, 400))}ms",
+    }
 
 
-def _fq_codel(random: np.random.Generator, between: Any) -> dict[str, Any]:
+def _fq_codel(random: np.random.Generator) -> dict[str, Any]:
     sizes = {
         "quantum": f"{random.choice([300, 1514, 3028])}B",
         "flows": int(2 ** random.integers(4, 11)),
     }
-    return {**_codel(random, between), **sizes}
+    return {**_codel(random), **sizes}
 
 
-def _cake(random: np.random.Generator, between: Any) -> dict[str, Any]:
+def _cake(random: np.random.Generator) -> dict[str, Any]:
     return {
-        "rtt": f"{between((20, 400))}ms",
+        "rtt": f"{log_uniform(random, (20, 400))}ms",
         "tins": str(random.choice(["besteffort", "diffserv3", "diffserv4"])),
         "isolation": str(random.choice(["flows", "triple-isolate", "flowblind"])),
         "ack_filter": str(random.choice(["no", "filter", "aggressive"])),
@@ -175,19 +169,19 @@ def _cake(random: np.random.Generator, between: Any) -> dict[str, Any]:
     }
 
 
-def _pie(random: np.random.Generator, between: Any) -> dict[str, Any]:
-    return {"target": f"{between((5, 60))}ms"}
+def _pie(random: np.random.Generator) -> dict[str, Any]:
+    return {"target": f"{log_uniform(random, (5, 60))}ms"}
 
 
-def _sfq(random: np.random.Generator, between: Any) -> dict[str, Any]:
+def _sfq(random: np.random.Generator) -> dict[str, Any]:
     return {"flow_limit": int(random.integers(8, 128))}
 
 
-def _none(random: np.random.Generator, between: Any) -> dict[str, Any]:
+def _none(_random: np.random.Generator) -> dict[str, Any]:
     return {}
 
 
-QUEUES: dict[str, Callable[[np.random.Generator, Any], dict[str, Any]]] = {
+QUEUES: dict[str, Callable[[np.random.Generator], dict[str, Any]]] = {
     "fifo": _none, "fq": _none, "codel": _codel, "fq_codel": _fq_codel, "red": _none,
     "cake": _cake, "pie": _pie, "fq_pie": _pie, "sfq": _sfq, "prio": _none,
 }  # fmt: skip
@@ -213,7 +207,8 @@ def document_of(cell: Row, seed: int) -> dict[str, Any]:
         for number, cc in enumerate(cell[f"{way}loads"])
     ]
     document: dict[str, Any] = {
-        "name": "users", "seed": seed, "duration": f"{DURATION_S}s", "warmup": f"{WARMUP_S}s",
+        "name": f"{cell['up_mbps']:g} Mbit/s up, {cell['rtt_ms']:g} ms", "seed": seed,
+        "duration": f"{DURATION_S}s", "warmup": f"{WARMUP_S}s",
         "start_spread": "1s", "rtt_spread": "1pkt", "path": {"mtu": 1500}, "link": [link],
         "probe": [{"name": "ping", "interval": f"{cell['ping_ms']}ms"}],
     }  # fmt: skip
@@ -298,8 +293,7 @@ def measure_cells(options: argparse.Namespace) -> None:
     """Adds what is missing to the folder's two files, cell by cell."""
     options.folder.mkdir(parents=True, exist_ok=True)
     begin_s = time.monotonic()
-    kernel = {"kernel": "6.12", "machine": options.machine}
-    engines = (("vm", options.runs[1], kernel, {}), ("sim", options.runs[0], {}, {"host": HOST}))
+    engines = (("vm", options.runs[1], KERNEL, {}), ("sim", options.runs[0], {}, {"host": HOST}))
     chosen = list(enumerate(cells(options.cells, options.seed)))[options.first :: options.stride]
     for number, cell in chosen:
         if options.budget and time.monotonic() - begin_s > options.budget:
@@ -307,8 +301,7 @@ def measure_cells(options: argparse.Namespace) -> None:
         label = json.dumps(cell)
         for engine, seeds, engine_options, more in engines:
             file = options.folder / f"{engine}{options.first}.jsonl"
-            have = {line["seed"] for line in lines_of(file) if line["cell"] == label}
-            for seed in sorted(set(range(1, seeds + 1)) - have):
+            for seed in missing_seeds(file, label, seeds):
                 document = {**document_of(cell, seed), **more}
                 figures = measured(document, cell, engine, engine_options)
                 add_line(file, label, seed, engine, figures)
@@ -320,12 +313,8 @@ def measured(
     document: dict[str, Any], cell: Row, engine: str, engine_options: dict[str, str]
 ) -> dict[str, float]:
     """The figures of one run. Raises SystemExit where the run fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        scenario, text = make_scenario(dict(document)), tomli_w.dumps(document)
-        made = run_scenario(scenario, text, [Path(folder) / "run"], engine, engine_options)
-        if made.failures:
-            raise SystemExit(f"{json.dumps(cell)}: {'; '.join(made.failures)}")
-        return figures_of(summarise(made.recordings[0]), cell)
+    with recorded(document, engine, engine_options) as recording:
+        return figures_of(summarise(recording), cell)
 
 
 @dataclass(frozen=True)
@@ -383,12 +372,6 @@ def compared(cell: Row, sim: Sequence[Row], vm: Sequence[Row]) -> list[Differenc
             half = half_width(pairs[:, 0] - pairs[:, 1])
             made.append(Difference(cell, figure, kernel, simulator, half, bound.at(kernel)))
     return made
-
-
-def half_width(values: np.ndarray[Any, Any]) -> float:
-    """Half of Student's 95 % interval of a mean."""
-    error = float(values.std(ddof=1)) / len(values) ** 0.5
-    return float(t.ppf(0.975, len(values) - 1)) * error
 
 
 def page(options: argparse.Namespace) -> None:
@@ -449,11 +432,6 @@ def show(options: argparse.Namespace) -> None:
     print(tomli_w.dumps(document_of(cell, 1)))
 
 
-def _two(text: str) -> tuple[int, int]:
-    sim, kernel = (int(part) for part in text.split(","))
-    return sim, kernel
-
-
 def main() -> None:
     """Measures, prints the tables, or shows a cell."""
     parser = argparse.ArgumentParser(
@@ -465,7 +443,6 @@ def main() -> None:
     verb.add_argument("--cells", type=int, default=300)
     verb.add_argument("--first", type=int, default=0, help="with --stride: a part of the cells")
     verb.add_argument("--stride", type=int, default=1)
-    verb.add_argument("--machine", default="uml")
     verb.add_argument("--budget", type=float, help="seconds; a cell that was begun is ended")
     verb.set_defaults(do=measure_cells)
     verb = verbs.add_parser("page")
@@ -476,7 +453,9 @@ def main() -> None:
     verb.set_defaults(do=show)
     for verb in verbs.choices.values():
         verb.add_argument("--seed", type=int, default=61)
-        verb.add_argument("--runs", type=_two, default=(10, 10), help="of simulator and kernel")
+        verb.add_argument(
+            "--runs", type=counts_of_runs, default=(10, 10), help="of simulator and kernel"
+        )
     options = parser.parse_args()
     options.do(options)
 

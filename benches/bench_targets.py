@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 import fullpipe
 from fullpipe.metrics import (
@@ -29,6 +28,7 @@ from fullpipe.metrics import (
     summarise,
     throughput_over_time,
 )  # fmt: skip
+from fullpipe.statistics.intervals import half_width
 
 RATE_BPS, RTT = 100e6, "40ms"
 #: Goodput of a full link: a segment's data of its packet.
@@ -254,8 +254,7 @@ def interval(values: list[float]) -> str:
     mean = float(np.mean(values))
     if len(values) < 2 or np.ptp(values) == 0:
         return f"{mean:.3g}"
-    half = stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{mean:.3g} ± {half:.1g}"
+    return f"{mean:.3g} ± {half_width(values):.1g}"
 
 
 def run_cell(
