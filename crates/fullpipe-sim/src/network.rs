@@ -41,7 +41,8 @@ impl Network {
     pub(crate) fn set_route(
         &mut self,
         plan: &Plan,
-        (flow_id, ports): (usize, u32),
+        flow_id: usize,
+        ports: u32,
         route: Route,
         origin: ConnectionOrigin,
     ) {

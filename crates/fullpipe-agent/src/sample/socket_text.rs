@@ -29,7 +29,7 @@ pub(crate) fn socket_text(info: &TcpInfo, congestion_control: &str) -> String {
     }
     let ms = |us: u32| f64::from(us) / 1000.0;
     let mut put = |name: &str, is_shown: bool, value: &dyn Display| {
-        // Rates stand behind a blank.
+        // A blank, not a colon, separates rates from their names.
         let colon = if name.ends_with(' ') { "" } else { ":" };
         if is_shown {
             let _ = write!(text, " {name}{colon}{value}");

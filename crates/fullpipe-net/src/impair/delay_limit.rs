@@ -32,16 +32,7 @@ impl DelayLimit {
 
     /// A packet stays until then. One that leaves at once, as it overtakes, takes no room.
     pub fn hold(&mut self, now_ns: u64, exit_ns: u64) {
-        if exit_ns <= now_ns {
-            return;
-        }
-        if self
-            .exits_ns
-            .back()
-            .is_none_or(|&last_ns| last_ns <= exit_ns)
-        {
-            self.exits_ns.push_back(exit_ns);
-        } else {
+        if exit_ns > now_ns {
             let place = self.exits_ns.partition_point(|&at_ns| at_ns <= exit_ns);
             self.exits_ns.insert(place, exit_ns);
         }

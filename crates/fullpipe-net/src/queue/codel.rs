@@ -93,8 +93,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Chooses the packet that leaves a queue next, dropping or marking on the way (codel_dequeue()): it is
-    /// the queue's head then. False: none leaves.
+    /// Drops and marks packets at a queue's head until the head is the packet that leaves next
+    /// (codel_dequeue()). False: none leaves.
     #[inline]
     pub(crate) fn choose<P: Packet>(
         &mut self,
@@ -135,11 +135,8 @@ impl State {
         outcome: &mut Outcome<P>,
     ) -> bool {
         if !self.dropping {
-            let is_any = if law.ecn && mark_head(source, outcome) {
-                true
-            } else {
-                self.drop_head(source, law, now, outcome).is_some()
-            };
+            let is_any = law.ecn && mark_head(source, outcome)
+                || self.drop_head(source, law, now, outcome).is_some();
             self.start_dropping(law, now);
             return is_any;
         }

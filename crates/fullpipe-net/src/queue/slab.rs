@@ -65,14 +65,8 @@ impl<T: Copy> Slab<T> {
     }
 
     pub(crate) fn pop_front(&mut self, list: &mut List) -> Option<T> {
-        if list.head == NIL {
-            return None;
-        }
-        let node = &mut self.nodes[list.head as usize];
-        let (item, next) = (node.item, node.next);
-        node.next = self.free;
-        self.free = list.head;
-        list.head = next;
+        let item = *self.front(list)?;
+        self.drop_front(list);
         Some(item)
     }
 

@@ -44,7 +44,7 @@ impl Simulation<'_> {
         let origin = ConnectionOrigin::Traffic(group);
         let ports = self.hosts.ports(flow_id);
         self.network
-            .set_route(self.plan, (flow_id, ports), route, origin);
+            .set_route(self.plan, flow_id, ports, route, origin);
         if is_sampled {
             self.workloads.pool.sample(at);
         }
@@ -226,7 +226,7 @@ impl Simulation<'_> {
             let flow_id = self.hosts.add(self.plan, flow, made);
             let ports = self.hosts.ports(flow_id);
             self.network
-                .set_route(self.plan, (flow_id, ports), flow.route, origin);
+                .set_route(self.plan, flow_id, ports, flow.route, origin);
         }
         self.hosts.share_ports();
         let pair = Some([first, first + 1]);

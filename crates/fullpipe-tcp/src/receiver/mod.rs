@@ -404,8 +404,8 @@ impl Receiver {
         }
     }
 
-    /// A stall has ended: the application reads everything. A window that opens is told even if everything was
-    /// acknowledged.
+    /// A stall has ended: the application reads everything. An ACK announces a window that opens, even if
+    /// everything was acknowledged.
     #[inline(never)] // rare
     fn read_after_stall(&mut self, now_ns: u64) -> Answer {
         self.reader.resume();
