@@ -1,8 +1,8 @@
-"""Metadata of a recording that was imported from a Flent file."""
+"""Metadata of recordings that were imported, from Flent's files and others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,39 +18,53 @@ def describe(
     """The metadata: engine `flent`, and under `flent` what ran and where it came from. `last_us` is
     the time of the last sample."""
     planned_us = (file.seconds("TOTAL_LENGTH") or 0.0) * 1e6
+    plan = {
+        "name": file.label,
+        "duration_ns": round(max(planned_us, last_us) * 1000),
+        "sample_interval_ns": round(file_step(file) * 1e9),
+    }
+    about = {
+        "file": clean(file.path.name),
+        "sha256": file.sha256,
+        "format_version": file.version,
+        "t0_unix_s": file.t0,
+        **{key.lower(): file.text(key) for key in _TEXTS},
+        **{f"{key.lower()}_s": file.seconds(key) for key in _SECONDS},
+        "test_parameters": _flat(file.metadata.get("TEST_PARAMETERS")),
+        "hosts": _texts(file.metadata.get("HOSTS")),
+        "egress": _egress(file.metadata.get("EGRESS_INFO")),
+        "flows": [
+            {**asdict(identity), "total_by_netperf": total.certain}
+            for identity, total in zip(identities, totals, strict=True)
+        ],
+        "queues": {queue: clean(series) for queue, series in queues(file).items()},
+        "left_out": left_out(file)[:50],
+        "warnings": _warnings(file, totals, identities),
+    }
+    return metadata_of("flent", plan, about, kernel=file.text("KERNEL_RELEASE") or None)
+
+
+def metadata_of(
+    engine: str,
+    plan: Mapping[str, Any],
+    about: Mapping[str, Any],
+    kernel: str | None = None,
+    is_whole: bool = True,
+) -> dict[str, Any]:
+    """The metadata of an imported recording. `engine`: what made the file, under whose name `about`
+    has what is known of it; `plan`: its name, duration and sample interval."""
     return {
-        "engine": "flent",
+        "engine": engine,
         "fullpipe_version": fullpipe.__version__,
-        "plan": {
-            "name": file.label,
-            "duration_ns": round(max(planned_us, last_us) * 1000),
-            "sample_interval_ns": round(file_step(file) * 1e9),
-        },
+        "plan": dict(plan),
         "seed": None,
         "warmup_ns": 0,
         "constants": {},
-        "kernel": file.text("KERNEL_RELEASE") or None,
+        "kernel": kernel,
         "health": {"problems": []},
-        "interrupted": False,
+        "interrupted": not is_whole,
         "failure": None,
-        "flent": {
-            "file": clean(file.path.name),
-            "sha256": file.sha256,
-            "format_version": file.version,
-            "t0_unix_s": file.t0,
-            **{key.lower(): file.text(key) for key in _TEXTS},
-            **{f"{key.lower()}_s": file.seconds(key) for key in _SECONDS},
-            "test_parameters": _flat(file.metadata.get("TEST_PARAMETERS")),
-            "hosts": _texts(file.metadata.get("HOSTS")),
-            "egress": _egress(file.metadata.get("EGRESS_INFO")),
-            "flows": [
-                {**asdict(identity), "total_by_netperf": total.certain}
-                for identity, total in zip(identities, totals, strict=True)
-            ],
-            "queues": {queue: clean(series) for queue, series in queues(file).items()},
-            "left_out": left_out(file)[:50],
-            "warnings": _warnings(file, totals, identities),
-        },
+        engine: dict(about),
     }
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import fullpipe
 from fullpipe.base.errors import UserError
 from fullpipe.flent.container import FlentError
+from fullpipe.flent.description import metadata_of
 from fullpipe.flent.document import clean
 from fullpipe.flent.importing import table_of
 from fullpipe.recording.recording import TABLES, Recording, write_recording
@@ -223,28 +223,18 @@ def _metadata(file: Iperf3) -> dict[str, Any]:
     last_s = max(piece["end"] for pieces in file.streams.values() for piece in pieces)
     steps = [piece["end"] - piece["start"] for pieces in file.streams.values() for piece in pieces]
     stamp = (start.get("timestamp") or {}).get("timesecs")
-    return {
-        "engine": "iperf3",
-        "fullpipe_version": fullpipe.__version__,
-        "plan": {
-            "name": clean(file.path.stem),
-            "duration_ns": round(last_s * 1e9),
-            "sample_interval_ns": round(float(np.median(steps)) * 1e9),
-        },
-        "seed": None,
-        "warmup_ns": 0,
-        "constants": {},
-        "kernel": None,
-        "health": {"problems": []},
-        "interrupted": "end" not in file.document,
-        "failure": None,
-        "iperf3": {
-            "file": clean(file.path.name),
-            "sha256": file.sha256,
-            "version": clean(str(start.get("version", ""))),
-            "started_unix_s": stamp if isinstance(stamp, int) else None,
-        },
+    plan = {
+        "name": clean(file.path.stem),
+        "duration_ns": round(last_s * 1e9),
+        "sample_interval_ns": round(float(np.median(steps)) * 1e9),
     }
+    about = {
+        "file": clean(file.path.name),
+        "sha256": file.sha256,
+        "version": clean(str(start.get("version", ""))),
+        "started_unix_s": stamp if isinstance(stamp, int) else None,
+    }
+    return metadata_of("iperf3", plan, about, is_whole="end" in file.document)
 
 
 def described(file: Iperf3) -> str:

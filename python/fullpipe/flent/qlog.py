@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-import fullpipe
 from fullpipe.base.errors import UserError
 from fullpipe.flent.container import FlentError
+from fullpipe.flent.description import metadata_of
 from fullpipe.flent.document import clean
 from fullpipe.flent.importing import table_of
 from fullpipe.recording.recording import TABLES, Recording, write_recording
@@ -388,27 +388,17 @@ def import_qlog(file: Qlog, out: Path | str) -> Recording:
 
 
 def _metadata(file: Qlog, last_ms: float) -> dict[str, Any]:
-    return {
-        "engine": "qlog",
-        "fullpipe_version": fullpipe.__version__,
-        "plan": {
-            "name": file.title,
-            "duration_ns": round(last_ms * 1e6),
-            "sample_interval_ns": round(_SAMPLE_MS * 1e6),
-        },
-        "seed": None,
-        "warmup_ns": 0,
-        "constants": {},
-        "kernel": None,
-        "health": {"problems": []},
-        "interrupted": False,
-        "failure": None,
-        "qlog": {
-            "file": clean(file.path.name),
-            "sha256": file.sha256,
-            "rtts_were_seconds": file.has_seconds,
-        },
+    plan = {
+        "name": file.title,
+        "duration_ns": round(last_ms * 1e6),
+        "sample_interval_ns": round(_SAMPLE_MS * 1e6),
     }
+    about = {
+        "file": clean(file.path.name),
+        "sha256": file.sha256,
+        "rtts_were_seconds": file.has_seconds,
+    }
+    return metadata_of("qlog", plan, about)
 
 
 def described(file: Qlog) -> str:

@@ -18,7 +18,6 @@ from fullpipe.plan.senders import cc_choices
 from fullpipe.scenario.document import find_files
 from fullpipe.scenario.model import Scenario, make_scenario
 from fullpipe.sweep import applications
-from fullpipe.sweep.applications import has_applications
 from fullpipe.sweep.keys import run_key
 from fullpipe.sweep.measures import VERSION, Facts, facts_of
 from fullpipe.sweep.templates import fill_scenario
@@ -69,14 +68,14 @@ def run_of(
     Raises UserError where two keys of the scenario contradict each other."""
     plan = resolve(scenario, seed)
     nameless = to_json({**plan, "name": ""})  # the name changes no result
-    with_rows = has_applications(plan)
-    version = f"{VERSION}+{applications.VERSION}" if with_rows else str(VERSION)
+    has_applications = applications.has_applications(plan)
+    version = f"{VERSION}+{applications.VERSION}" if has_applications else str(VERSION)
     key = run_key(nameless, engine_name, scenario.warmup, version, options or {})
     facts = facts_of(key, plan, seed, engine_name, scenario.warmup)
     algorithms = (choice["algorithm"] for _, choice in cc_choices(plan))
     from_files = tuple(filter(userfiles.is_external, algorithms))
     cost = cost_s(plan, engine_name)
-    return Run(facts, to_json(plan), cost, from_files, with_rows, warmup_ns=scenario.warmup)
+    return Run(facts, to_json(plan), cost, from_files, has_applications, warmup_ns=scenario.warmup)
 
 
 def cost_s(plan: Plan, engine_name: str) -> float:
