@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -55,16 +55,7 @@ Status = Literal[
     "not run",
     "not testable here",
 ]
-STATUSES: tuple[Status, ...] = (
-    "reproduced",
-    "partly",
-    "contradicted",
-    "differs",
-    "unexplained",
-    "uncertain",
-    "not run",
-    "not testable here",
-)
+STATUSES: tuple[Status, ...] = get_args(Status)
 #: Verdicts that rest on no run.
 WITHOUT_RUNS: tuple[Status, ...] = ("not run", "not testable here")
 Grade = Literal["paper", "kernel", "simulator", "beyond", ""]
