@@ -14,6 +14,8 @@ const INITIAL_RATIO: u64 = 128;
 /// Shorter packets do not make the window grow (tcp_event_data_recv()).
 const LEAST_GROWING_BYTES: u32 = 128;
 const MAX_SHIFT: u32 = 14;
+/// The largest window without a scale (RFC 7323, section 2.2).
+const MAX_UNSCALED_BYTES: u64 = 65_535;
 
 /// The window of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,15 @@ pub(super) struct Window {
     /// The window advertised last (rcv_wnd), and `next` of that ACK (rcv_wup).
     offered_bytes: u64,
     offered_at: u32,
+}
+
+/// The window that a receiver with room for `bytes` offers: a multiple of the MSS where it needs no scale
+/// (`__tcp_select_window()`).
+fn fixed_window_bytes(bytes: u64, mss_bytes: u64) -> u64 {
+    match bytes > MAX_UNSCALED_BYTES {
+        true => bytes,
+        false => bytes / mss_bytes * mss_bytes,
+    }
 }
 
 impl Window {
@@ -70,7 +81,8 @@ impl Window {
             clamp_bytes,
             threshold_bytes: clamp_bytes,
             scale_mask: (1 << shift) - 1,
-            offered_bytes: fixed_bytes.unwrap_or(offered_bytes),
+            offered_bytes: fixed_bytes
+                .map_or(offered_bytes, |bytes| fixed_window_bytes(bytes, mss_bytes)),
             offered_at: 0,
         }
     }
