@@ -146,24 +146,38 @@ def test_a_pages_connection_closes_as_one(tmp_path: Path) -> None:
     assert (sent["forward"][-1], sent["reverse"][-1]) == (7, 5)
 
 
-def test_a_receive_window_of_one_packet_lets_one_through_each_round_trip(tmp_path: Path) -> None:
-    flow = {"cc": "cubic", "receive_window": "2KB"}
-    view = run(tmp_path, flow=[flow])
-    assert view.flows["packets_sent"][0] == pytest.approx(5 / 0.0412, rel=0.05)
+@pytest.mark.parametrize(
+    ("window", "linux_mbps"),
+    [("2KB", 0.2896), ("4KB", 0.5792), ("5KB", 0.724), ("16KB", 3.1132), ("64KB", 13.1072)],
+)
+def test_a_small_receive_window_carries_what_it_does_in_linux(
+    tmp_path: Path, window: str, linux_mbps: float
+) -> None:
+    """Linux 6.12.117 on this path from 1 s to 5 s. Its receivers offer whole segments while their
+    window needs no scale (__tcp_select_window())."""
+    path = {"rate": "100mbit", "rtt": "40ms"}
+    flow = {"cc": "cubic", "receive_window": window}
+    samples = run(tmp_path, path=path, flow=[flow]).samples("flow_samples")
+    bytes_delivered = np.interp([1e6, 5e6], samples["t_us"], samples["bytes_delivered"])
+    assert np.ptp(bytes_delivered) * 8 / 4e6 == pytest.approx(linux_mbps, rel=0.005)
 
 
 def test_an_application_faster_than_its_path_waits_for_its_socket_as_any_other_does(
     tmp_path: Path,
 ) -> None:
-    # So much fits into the buffer that waiting for a third of it shows in the goodput.
-    host = {"wmem_max": "200KB"}
-    path = {**PATH, "rate": "100mbit"}
-    views = [
-        run(tmp_path / str(number), path=path, host=host, flow=[{"cc": "cubic", **flow}])
-        for number, flow in enumerate([{}, {"app_rate": "1gbit"}])
-    ]
-    endless, paced = (view.flows["bytes_delivered"][0] for view in views)
-    assert paced == pytest.approx(endless, rel=0.01)
+    """From 1 s on Linux 6.12.117 delivers 29.18 Mbit/s of either application. So much fits into the
+    buffer that waiting for a third of it shows in the goodput."""
+    for number, flow in enumerate([{}, {"app_rate": "1gbit"}]):
+        samples = run(
+            tmp_path / str(number),
+            duration="20s",
+            path={"rate": "100mbit", "rtt": "40ms"},
+            host={"wmem_max": "200KB"},
+            flow=[{"cc": "cubic", **flow}],
+        ).samples("flow_samples")
+        late = samples["t_us"] > 1e6
+        bits = 8 * np.ptp(samples["bytes_delivered"][late])
+        assert bits / np.ptp(samples["t_us"][late]) == pytest.approx(29.18, rel=0.02)
 
 
 def test_jitter_is_that_of_rfc_3550_and_frames_keep_their_deadline() -> None:

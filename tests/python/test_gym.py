@@ -156,10 +156,11 @@ def rewarded(link: dict[str, Any], window: Any, after_s: float, step: Any = "rtt
 def test_a_full_link_earns_its_seconds_after_its_rate_changed(
     first: int, then: int, window: int, step: Any
 ) -> None:
-    """Of 80 ms at 5 Mbit/s, 33 packets are the BDP."""
-    link = {"rate": f"{first}mbit", "rate_steps": [["2s", f"{then}mbit"]], "delay": "40ms"}
-    changed = rewarded(link, lambda _: window, 6, step)
-    constant = rewarded({"rate": f"{then}mbit", "delay": "40ms"}, lambda _: window, 6, step)
+    """Of 80 ms at 5 Mbit/s, 33 packets are the BDP. The buffer holds either window."""
+    link = {"delay": "40ms", "buffer": "400pkt"}
+    steps = {"rate": f"{first}mbit", "rate_steps": [["2s", f"{then}mbit"]]}
+    changed = rewarded(link | steps, lambda _: window, 6, step)
+    constant = rewarded(link | {"rate": f"{then}mbit"}, lambda _: window, 6, step)
     assert changed == pytest.approx(constant, abs=0.03) and 0.8 < constant < 1.0
 
 

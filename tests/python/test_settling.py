@@ -81,7 +81,8 @@ def _invoke(*words: str) -> str:
     return found.stdout
 
 
-def test_the_tutorials_contest_is_flagged_in_nine_of_ten_seeds(tmp_path: Path) -> None:
+def test_the_tutorials_contest_hardly_ever_passes(tmp_path: Path) -> None:
+    """Of 200 seeds 87 % are flagged, 9 % too short to tell (docs/evidence/settling.md)."""
     store, _ = filled(
         tmp_path / "store",
         sweep(
@@ -89,11 +90,12 @@ def test_the_tutorials_contest_is_flagged_in_nine_of_ten_seeds(tmp_path: Path) -
                 **CONTEST, "duration": "30s", "warmup": "5s",
                 "flow": [{"cc": "{cc}"}, {"cc": "bbr3"}],
             },
-            axis={"cc": ["cubic"]}, sweep={"seeds": 50},
+            axis={"cc": ["cubic"]}, sweep={"seeds": 100},
         ),
     )  # fmt: skip
     unsettled = store.table("runs")["unsettled"].to_pylist()
-    assert sum("share of cubic" in text for text in unsettled) >= 45
+    assert sum(bool(text) for text in unsettled) >= 90
+    assert sum("share of cubic" in text for text in unsettled) >= 80
 
 
 @pytest.mark.usefixtures("without_page")

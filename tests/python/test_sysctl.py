@@ -80,18 +80,21 @@ def test_a_window_that_is_kept_over_idle_times_spares_round_trips() -> None:
 
 
 def test_the_pacing_ratios_are_in_percent_of_a_window_in_a_round_trip() -> None:
-    """RTT 40 ms without a queue, receive window 64 KiB: CUBIC is paced by fq at the ratio."""
+    """RTT 40 ms without a queue, receive window 64 KiB: CUBIC is paced by fq at the ratio (Linux:
+    tcp_update_pacing_rate()), which is 200 % in slow start."""
     flow = [{"cc": "cubic", "receive_window": "64KB"}]
 
-    def rates(**sysctl: int) -> np.ndarray:
+    def windows_a_round_trip(**sysctl: int) -> float:
         host = {"pacing": "fq", "sysctl": sysctl}
-        return column(
-            simulate(duration="2s", path=PATH, flow=flow, host=host),
-            "flow_samples",
-            "pacing_rate_bps",
+        raw = simulate(duration="2s", path=PATH, flow=flow, host=host)
+        rate_bps, srtt_us, cwnd = (
+            column(raw, "flow_samples", name)[-1]
+            for name in ("pacing_rate_bps", "srtt_us", "cwnd_packets")
         )
+        return float(rate_bps * srtt_us / 1e6 / (cwnd * 1448 * 8))
 
-    assert rates(tcp_pacing_ss_ratio=100)[-1] == pytest.approx(rates()[-1] / 2, rel=0.02)
+    assert windows_a_round_trip() == pytest.approx(2, rel=0.01)
+    assert windows_a_round_trip(tcp_pacing_ss_ratio=100) == pytest.approx(1, rel=0.01)
 
 
 def test_what_only_a_kernel_has_is_refused_by_the_simulator() -> None:

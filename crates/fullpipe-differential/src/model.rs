@@ -327,7 +327,7 @@ impl Subject for Model {
                 }
             }
             &Action::Write { bytes } => {
-                self.sender.write_bytes(bytes);
+                self.sender.write_regardless(bytes);
                 self.transmit();
             }
             Action::Ack(ack) => self.take_ack(ack)?,

@@ -16,6 +16,7 @@ impl Sender {
     #[inline]
     pub fn on_ack(&mut self, now_ns: u64, ack: &Ack) {
         self.advance_clock(now_ns);
+        self.read_clock();
         self.small_queue.begin_softirq();
         self.peer.count(ack);
         let una = self.flight.una();

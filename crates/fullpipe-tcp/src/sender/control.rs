@@ -201,8 +201,7 @@ impl Control {
             queue,
             peer,
         } = details;
-        let queued = queue.end().max(flight.next());
-        let unsent = stream.bytes_before(queued) - stream.bytes_before(flight.next());
+        let unsent = queue.unsent_bytes(stream.bytes_before(flight.next()));
         let conn = &mut self.conn;
         conn.min_rtt_us = rtt.least_us().unwrap_or(0);
         conn.rttvar_us = rtt.deviation_us();

@@ -10,6 +10,7 @@ use super::flight::Flight;
 use super::rate::RateState;
 use super::recovery::{echoes_before, Recovery};
 use super::scoreboard::{Sent, EVER_RETRANS, LOST, RETRANS, SACKED};
+use super::stream::Stream;
 use super::write_queue::WriteQueue;
 
 /// The parts of a sender that see each delivered packet.
@@ -19,6 +20,7 @@ pub(super) struct Deliveries<'a> {
     /// Packets that the connection has sent again.
     pub(super) retransmissions: u64,
     pub(super) flight: &'a mut Flight,
+    pub(super) stream: &'a Stream,
     pub(super) queue: &'a mut WriteQueue,
     pub(super) rate: &'a mut RateState,
     pub(super) recovery: &'a mut Recovery,
@@ -32,10 +34,7 @@ impl Deliveries<'_> {
         let mut blocks = &ack.blocks[..usize::from(ack.count).min(MAX_BLOCKS)];
         let mut duplicate = None;
         if let (true, Some((first, others))) = (ack.dsack, blocks.split_first()) {
-            if self.take_dsack(first, info) {
-                duplicate = Some(*first);
-                self.walk_duplicate(first, ack.next, info);
-            }
+            duplicate = self.take_dsack(first, info).then_some(*first);
             blocks = others;
         }
         let seen = self.flight.seen_blocks();
@@ -47,7 +46,13 @@ impl Deliveries<'_> {
         ascending.sort_unstable_by_key(|block| block.start);
         // Whether the walk has ended with the last packet, before the DSACK's turn.
         let mut has_ended = false;
-        for block in ascending.iter() {
+        let before = duplicate.map_or(0, |duplicate| {
+            ascending.partition_point(|block| block.end <= duplicate.start)
+        });
+        for (place, block) in ascending.iter().enumerate() {
+            if let (true, Some(duplicate)) = (place == before, duplicate) {
+                self.walk_duplicate(&duplicate, ack.next, info);
+            }
             let mut number = block.start.max(self.flight.una());
             let end = block.end.min(next);
             let comes_first = duplicate.is_some_and(|duplicate| block.start < duplicate.start);
@@ -61,6 +66,9 @@ impl Deliveries<'_> {
                     }
                 };
             }
+        }
+        if let (true, Some(duplicate)) = (before == ascending.len(), duplicate) {
+            self.walk_duplicate(&duplicate, ack.next, info);
         }
         // It then starts over at the DSACK, and finds SACKed what the block before has covered
         // (tcp_sacktag_skip()).
@@ -141,7 +149,7 @@ impl Deliveries<'_> {
         let (una, next) = (self.flight.una(), self.flight.next());
         let is_within = una < end && end < next;
         if is_within && self.flight.is_sacked_alone(end - 1) && self.flight.is_sacked_alone(end) {
-            self.queue.cut_before(end, una);
+            self.cut_buffer(end);
         }
     }
 
@@ -161,7 +169,8 @@ impl Deliveries<'_> {
         let taken = next.min(end);
         let merges = number > una
             && self.flight.is_sacked_alone(number - 1)
-            && flags & (LOST | RETRANS) != RETRANS;
+            && flags & (LOST | RETRANS) != RETRANS
+            && self.have_equal_segments(number);
         let is_shifted = merges && taken < next;
         if !is_shifted {
             self.cut_before(taken, number);
@@ -171,24 +180,50 @@ impl Deliveries<'_> {
         }
         if is_shifted {
             self.flight.shift_before(number, taken);
-            let shared = self.queue.move_boundary(number, taken, una);
+            let (from, to) = (self.byte(number), self.byte(taken));
+            let shared = self.queue.move_boundary(from, to, self.byte(una));
             self.share_record(shared);
         } else if merges {
-            let shared = self.queue.merge_before(number, una);
-            self.share_record(shared);
-            if taken < self.flight.next() && self.flight.is_sacked_alone(taken) {
-                let shared = self.queue.merge_before(taken, una);
-                self.share_record(shared);
+            self.merge_before(number);
+            let has_next = taken < self.flight.next() && self.flight.is_sacked_alone(taken);
+            if has_next && self.have_equal_segments(taken) {
+                self.merge_before(taken);
             }
         }
         taken
     }
 
+    /// Whether the buffers that meet before a packet have segments of one size, as they must to be merged
+    /// (tcp_skb_seglen()): a short packet in a buffer of its own stays there.
+    #[inline]
+    fn have_equal_segments(&mut self, number: u32) -> bool {
+        let una = self.flight.una();
+        !self.stream.has_short()
+            || self
+                .queue
+                .have_equal_segments(self.byte(number), self.byte(una))
+    }
+
+    /// Merges the SACKed buffers that meet before a packet.
+    fn merge_before(&mut self, number: u32) {
+        let una = self.byte(self.flight.una());
+        let shared = self.queue.merge_before(self.byte(number), una);
+        self.share_record(shared);
+    }
+
+    /// Where a packet begins.
+    #[inline]
+    fn byte(&self, number: u32) -> u64 {
+        self.stream.bytes_before(number)
+    }
+
     /// Packets that share a buffer count as sent again if one of them was (tcp_shifted_skb()).
     #[inline]
-    fn share_record(&mut self, shared: Option<Range<u32>>) {
-        if self.retransmissions > 0 {
-            self.flight.share_retransmission(shared.unwrap_or_default());
+    fn share_record(&mut self, shared: Option<Range<u64>>) {
+        if let (Some(bytes), true) = (shared, self.retransmissions > 0) {
+            let first = self.stream.packet_of(bytes.start);
+            let end = self.stream.packet_of(bytes.end);
+            self.flight.share_retransmission(first..end);
         }
     }
 
@@ -197,19 +232,20 @@ impl Deliveries<'_> {
     #[inline(always)] // as `sack_buffer`
     fn cut_before(&mut self, number: u32, from: u32) {
         if self.flight.cut_before(number, from) {
-            self.queue.cut_before(number, self.flight.una());
+            self.cut_buffer(number);
         }
+    }
+
+    fn cut_buffer(&mut self, number: u32) {
+        let una = self.byte(self.flight.una());
+        self.queue.cut_before(self.byte(number), una);
     }
 
     #[inline(always)] // as `sack_buffer`
     fn sack_packet(&mut self, number: u32, info: &mut AckInfo) {
-        let &Sent {
-            flags,
-            at_ns,
-            order,
-            ..
-        } = self.flight.record(number);
-        self.advance_rack(flags, at_ns, order);
+        let sent = *self.flight.record(number);
+        let Sent { flags, at_ns, .. } = sent;
+        self.advance_rack(&sent);
         self.deliver(number, info);
         self.flight.sack(number);
         info.sacked = true;
@@ -239,7 +275,7 @@ impl Deliveries<'_> {
     #[inline(always)] // as `acknowledge`
     fn ack_burst(&mut self, first: u32, count: u32, mut last: Sent, info: &mut AckInfo) {
         self.note_original_ack(first, last.at_ns, info);
-        self.advance_rack(last.flags, last.at_ns, last.order);
+        self.advance_rack(&last);
         self.rate.count_delivered(count);
         self.rate
             .packet_delivered(&mut info.sample, &mut last, first + count - 1);
@@ -249,12 +285,8 @@ impl Deliveries<'_> {
     #[inline(always)] // as `acknowledge`
     fn ack_packet(&mut self, info: &mut AckInfo) {
         let number = self.flight.una();
-        let &Sent {
-            flags,
-            at_ns,
-            order,
-            ..
-        } = self.flight.record(number);
+        let sent = *self.flight.record(number);
+        let Sent { flags, at_ns, .. } = sent;
         if flags & EVER_RETRANS != 0 {
             info.acked_retransmission = true;
         } else if flags & SACKED == 0 {
@@ -265,7 +297,7 @@ impl Deliveries<'_> {
             // original was delivered.
             let is_spurious = flags & EVER_RETRANS != 0 && echoes_before(info.echo_ns, at_ns);
             if !is_spurious {
-                self.advance_rack(flags, at_ns, order);
+                self.advance_rack(&sent);
             }
             self.deliver(number, info);
         }
@@ -288,9 +320,8 @@ impl Deliveries<'_> {
     }
 
     #[inline(always)] // as `acknowledge`
-    fn advance_rack(&mut self, flags: u8, at_ns: u64, order: u32) {
-        self.recovery
-            .delivered((flags, at_ns, order), self.now_ns, self.min_rtt_us);
+    fn advance_rack(&mut self, sent: &Sent) {
+        self.recovery.delivered(sent, self.now_ns, self.min_rtt_us);
     }
 }
 
@@ -314,6 +345,11 @@ mod tests {
 
     impl Parts {
         fn new() -> Self {
+            Self::with_short(1448)
+        }
+
+        /// The same with this payload in packet 4.
+        fn with_short(bytes: u64) -> Self {
             let mut parts = Self {
                 flight: Flight::new(),
                 queue: WriteQueue::new(1448, 44, 1 << 20),
@@ -322,11 +358,13 @@ mod tests {
                 stream: Stream::new(&config()),
                 retransmissions: 0,
             };
+            parts.stream.send(4, bytes);
             for at_ms in 10..15 {
                 let mut record = Sent::first_of(2, at_ms * MS, parts.flight.inflight() + 2, 0);
                 parts.rate.sent(&mut record, at_ms * 1000, at_ms == 10);
                 parts.flight.send(2, record);
-                parts.queue.send(parts.flight.next(), 0);
+                let end = parts.stream.bytes_before(parts.flight.next());
+                parts.queue.send(end, 0);
             }
             parts
         }
@@ -337,7 +375,7 @@ mod tests {
             self.flight.split_bursts();
             for number in [first, first + count] {
                 self.flight.cut_before(number, 0);
-                self.queue.cut_before(number, 0);
+                self.queue.cut_before(self.stream.bytes_before(number), 0);
             }
             self.flight.send_again(first, count, record);
             self.retransmissions += u64::from(count);
@@ -351,6 +389,7 @@ mod tests {
                 min_rtt_us: 30_000,
                 retransmissions: self.retransmissions,
                 flight: &mut self.flight,
+                stream: &self.stream,
                 queue: &mut self.queue,
                 rate: &mut self.rate,
                 recovery: &mut self.recovery,
@@ -504,6 +543,39 @@ mod tests {
             parts.take(&ack(1, &[(3, 8)]));
             let flags: Vec<bool> = (3..8).map(|n| parts.flight.was_retransmitted(n)).collect();
             assert_eq!(flags, sent_again, "{has_dsack}");
+        }
+    }
+
+    #[test]
+    fn blocks_before_a_dsack_are_walked_before_it() {
+        // tcp_sacktag_write_queue() sorts all blocks, so the first packet SACKed is the one for the RTT
+        // (first_sackt): script 9161-150 of the differential test.
+        let cases: [(&[(u32, u32)], u64); 3] = [
+            (&[(8, 9), (8, 9), (4, 6)], 12),
+            (&[(0, 1), (8, 9), (4, 6)], 12),
+            (&[(8, 9), (8, 10)], 14),
+        ];
+        for (blocks, first_ms) in cases {
+            let mut parts = Parts::new();
+            parts.send_again(1, 1);
+            let mut answer = ack(1, blocks);
+            answer.dsack = true;
+            let sacked = parts.take(&answer).newly_sacked.expect("some are SACKed");
+            let (first_rtt_us, _) = sacked.rtts_us(50 * MS);
+            assert_eq!(first_rtt_us, (50 - first_ms) * 1000, "{blocks:?}");
+        }
+    }
+
+    #[test]
+    fn a_short_packet_keeps_its_buffer_among_sacked_full_ones() {
+        // tcp_shift_skb_data() compares tcp_skb_seglen(): script 9161-28 of the differential test.
+        for (short_bytes, shared) in [(1448, [true, true, true]), (700, [false, true, false])] {
+            let mut parts = Parts::with_short(short_bytes);
+            parts.take(&ack(1, &[(3, 4), (5, 6)]));
+            parts.send_again(4, 1);
+            parts.take(&ack(1, &[(3, 6)]));
+            let flags = [3, 4, 5].map(|number| parts.flight.was_retransmitted(number));
+            assert_eq!(flags, shared, "{short_bytes}");
         }
     }
 

@@ -14,6 +14,7 @@ impl Sender {
     /// A timer may have expired.
     pub fn on_timer(&mut self, now_ns: u64, out: &mut Vec<Burst>) {
         self.advance_clock(now_ns);
+        self.read_clock();
         self.small_queue.begin_softirq();
         self.handle_timers(now_ns, out);
         self.end_softirq(out);

@@ -30,18 +30,11 @@ impl Sender {
             reord_seen: self.recovery.reorderings(),
             total_rto: totals.timeouts,
             bytes_acked: self.acked_bytes(),
-            notsent_bytes: self.buffered_bytes(),
+            notsent_bytes: self.queue.unsent_bytes(self.next_byte()),
             snd_wnd: self.peer.window_bytes(),
             pacing_rate: self.control.pacing_rate(),
             delivery_rate: self.delivery_rate_bps() / 8,
         }
-    }
-
-    /// Payload in the send buffer that is not sent.
-    fn buffered_bytes(&self) -> u64 {
-        let next = self.flight.next();
-        let queued = self.queue.end().max(next);
-        self.stream.bytes_before(queued) - self.stream.bytes_before(next)
     }
 
     /// The packet that begins at a byte of the stream; `None`: none does.

@@ -83,6 +83,8 @@ pub struct Sender {
     journal: Journal,
     resend: Resend,
     now_ns: u64,
+    /// How often the clock was read (tcp_mstamp_refresh()); wraps.
+    readings: u8,
     is_established: bool,
 }
 
@@ -104,15 +106,12 @@ impl Sender {
             cwnd_use: CwndUse::new(rules, config.initial_cwnd),
             nagle: Nagle::new(config.nodelay),
             pacing: Pacing::new(&config, control.owns_cwnd()),
-            small_queue: SmallQueue::new(
-                is_fq,
-                config.pacing_shift,
-                rules.paced_output_limit_bytes(),
-            ),
+            small_queue: SmallQueue::new(is_fq, config.pacing_shift, rules),
             timers: Timers::default(),
             journal: Journal::default(),
             resend: Resend::default(),
             now_ns: 0,
+            readings: 0,
             is_established: false,
             control,
             config,
@@ -165,14 +164,20 @@ impl Sender {
     /// waits, and then writes all that has come up.
     pub fn write(&mut self, packets: u32) {
         self.wake();
-        self.stream.write(packets);
+        self.stream
+            .write(u64::from(packets) * u64::from(self.config.mss_bytes));
     }
 
-    /// The application writes bytes (with `written_by_application`); they fill up a short packet that is
-    /// not sent yet.
+    /// The application writes bytes (with `written_by_application`).
     pub fn write_bytes(&mut self, bytes: u64) {
         self.wake();
-        self.stream.write_bytes(bytes, self.flight.next());
+        self.stream.write(bytes);
+    }
+
+    /// The application writes bytes and tries at once, even if its socket has said that it is full.
+    pub fn write_regardless(&mut self, bytes: u64) {
+        self.stream.write(bytes);
+        self.stream.set_ready(true);
     }
 
     /// The application has something to write.
@@ -188,18 +193,18 @@ impl Sender {
         if is_unlimited {
             self.stream.write_without_end();
         } else {
-            self.stream.pause(self.queue.finish(self.flight.next()));
+            self.stream.pause(self.queue.finish());
         }
     }
 
     /// Payload that the application has written.
     pub fn written_bytes(&self) -> u64 {
-        self.bytes_before(self.stream.written())
+        self.stream.data_bytes()
     }
 
     /// Payload that is written and not sent.
     pub fn unsent_bytes(&self) -> u64 {
-        self.written_bytes() - self.bytes_before(self.flight.next())
+        self.written_bytes() - self.next_byte()
     }
 
     /// Payload in packets before `number`.
@@ -229,7 +234,7 @@ impl Sender {
     pub fn stop(&mut self) {
         let next = self.flight.next();
         if !self.stream.is_all_sent(next) {
-            self.stream.stop(self.queue.finish(next), next);
+            self.stream.stop(self.queue.finish(), next);
         }
     }
 
@@ -324,7 +329,7 @@ impl Sender {
 
     /// Payload acknowledged.
     pub fn acked_bytes(&self) -> u64 {
-        self.stream.data_bytes(self.flight.una())
+        self.stream.bytes_before(self.flight.una())
     }
 
     /// Linux tcp_ca_state.
@@ -368,6 +373,12 @@ impl Sender {
             self.now_ns = now_ns;
             self.control.see_time(now_ns);
         }
+    }
+
+    /// tcp_mstamp_refresh(): what is sent from now on is later than what was sent before.
+    #[inline]
+    fn read_clock(&mut self) {
+        self.readings = self.readings.wrapping_add(1);
     }
 
     /// Shows the congestion control all parts, before it is called.
@@ -426,6 +437,7 @@ impl Sender {
             min_rtt_us: self.rtt.min_us(),
             retransmissions: self.journal.retransmissions(),
             flight: &mut self.flight,
+            stream: &self.stream,
             queue: &mut self.queue,
             rate: &mut self.rate,
             recovery: &mut self.recovery,
@@ -457,8 +469,7 @@ impl Sender {
     /// Whether at least a full packet is unsent.
     #[inline]
     fn has_a_packet_unsent(&self) -> bool {
-        let (next, end) = (self.flight.next(), self.queue.end());
-        next < end && (end - next > 1 || !self.stream.is_short(next))
+        self.queue.unsent_bytes(self.next_byte()) >= self.config.mss_bytes.into()
     }
 
     /// The SYN-ACK is processed before the window is set, which a timeout of the SYN has made one packet

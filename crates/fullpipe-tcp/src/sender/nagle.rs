@@ -18,7 +18,7 @@ impl Nagle {
         }
     }
 
-    /// Whether a short packet has to wait while packets from `una` on are unacknowledged.
+    /// Whether a short packet has to wait while packets from `una` on are unacknowledged (tcp_nagle_check()).
     #[inline]
     pub(super) fn holds(&self, una: u32) -> bool {
         self.is_on && self.short_end > una

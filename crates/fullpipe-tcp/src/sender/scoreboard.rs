@@ -43,6 +43,8 @@ pub(super) struct Sent {
     /// Packets after it in its buffer (sk_buff), which is its burst until that is split.
     pub(super) behind: u16,
     pub(super) flags: u8,
+    /// Which reading of the clock `at_ns` is; wraps. In a kernel each takes some time.
+    pub(super) reading: u8,
 }
 
 impl Sent {

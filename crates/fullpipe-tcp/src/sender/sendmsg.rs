@@ -2,6 +2,7 @@
 //! tcp_sendmsg_locked() of tcp.c, tcp_check_space() of tcp_input.c. Must never know why it writes.
 
 use super::transmit::Push;
+use super::write_queue::Progress;
 use super::Sender;
 use crate::packet::Burst;
 
@@ -29,29 +30,23 @@ impl Sender {
         if may_grow {
             self.cwnd_use.restamp(self.now_ns);
         }
-        let (next, una) = (self.flight.next(), self.flight.una());
-        self.stream
-            .set_ready(self.queue.wakes(next, una, has_grown));
+        let progress = self.progress();
+        if self.queue.wakes(progress, has_grown) {
+            self.stream.set_ready(true);
+        }
     }
 
     /// The application writes until its socket blocks or it has no more data.
     #[inline(never)] // once in hundreds of packets
     pub(super) fn write_until_blocked(&mut self, out: &mut Vec<Burst>) {
         self.stream.set_ready(false);
-        if !self.queue.has_space(self.flight.next(), self.flight.una()) {
+        if !self.queue.has_space(self.progress()) {
             return;
         }
-        let end_bytes = u64::from(self.stream.end()) * u64::from(self.config.mss_bytes);
-        self.queue.begin_write();
-        let only_fills = end_bytes <= self.queue.written_bytes();
-        if only_fills {
-            // Its bytes were added to a short packet (tcp_push()).
-            self.push_pending(Push::AsMany, out);
-        } else if self.stream.take_has_filled() {
-            self.queue.clear_push();
-        }
+        let end = self.stream.data_bytes();
+        self.queue.begin_write(self.next_byte());
         loop {
-            let left_bytes = end_bytes.saturating_sub(self.queue.written_bytes());
+            let left_bytes = end.saturating_sub(self.queue.written_bytes());
             let is_last = left_bytes <= WRITE_BYTES;
             if left_bytes == 0 || !self.write_once(left_bytes.min(WRITE_BYTES), is_last, out) {
                 break;
@@ -63,39 +58,44 @@ impl Sender {
     fn write_once(&mut self, bytes: u64, is_last: bool, out: &mut Vec<Burst>) -> bool {
         self.check_app_limited();
         self.queue.set_goal(self.peer.window_bytes());
-        self.queue.begin_call(self.flight.next(), self.flight.una());
+        let Progress { next, una, .. } = self.progress();
+        self.queue.begin_call(next, una);
         let mut left_bytes = bytes;
         while left_bytes > 0 {
-            let taken = self
-                .queue
-                .append(left_bytes, self.flight.next(), self.flight.una());
+            let next = self.next_byte();
+            let taken = self.queue.append(left_bytes, next, una);
             if taken == 0 {
                 self.queue.block();
                 break;
             }
             left_bytes -= taken;
-            if left_bytes == 0 || !self.queue.is_last_full(self.flight.next()) {
+            if left_bytes == 0 || !self.queue.is_last_full(next) {
                 continue;
             }
             if self.queue.must_push() {
-                self.queue.mark_push(self.flight.next());
-                self.push_pending(Push::AsMany, out);
+                self.queue.mark_push(next);
+                self.push_pending(Push::Forced, out);
             } else if self.queue.has_one_buffer() {
                 self.push_pending(Push::One, out);
             }
         }
         let is_blocked = left_bytes > 0;
-        if left_bytes < bytes {
-            if is_blocked {
-                // tcp_sendmsg_locked(), wait_for_space.
-                self.queue.mark_push(self.flight.next());
-                self.push_pending(Push::AsMany, out);
-            }
+        let has_written = left_bytes < bytes;
+        if is_blocked && (has_written || self.queue.sends_page_by_page()) {
+            // tcp_sendmsg_locked(), wait_for_space; do_tcp_sendpages() pushes even if it has written nothing.
+            self.queue.mark_push(self.next_byte());
+            self.push_pending(Push::Forced, out);
+        }
+        if has_written {
             // tcp_push().
             if is_last || self.queue.must_push() {
-                self.queue.mark_push(self.flight.next());
+                self.queue.mark_push(self.next_byte());
             }
-            self.push_pending(Push::AsMany, out);
+            let push = match is_last {
+                true => Push::AsMany,
+                false => Push::Corked,
+            };
+            self.push_pending(push, out);
         }
         !is_blocked
     }

@@ -7,25 +7,25 @@ use crate::packet::{Burst, Data};
 
 use super::config::SenderConfig;
 
-/// Most packets that one write adds.
-const WRITE_PACKETS_MAX: u64 = u32::MAX as u64 / 2;
+/// Bytes of a stream without end.
+const ENDLESS: u64 = u64::MAX;
+/// Most packets of a stream that ends.
+const PACKETS_MAX: u64 = u32::MAX as u64 - 1;
 
-/// What the application writes.
+/// What the application writes. Packets that were sent keep their bytes; what is not sent counts as if only its
+/// last packet were short.
 #[derive(Debug)]
 pub(super) struct Stream {
     mss_bytes: u32,
-    /// One past the last packet that the application has or will write.
-    written: u32,
-    /// Payload of the last packet with data once the application has closed.
-    last_payload: u32,
-    /// Packets that writes left short, each with the payload missing in it and all before
-    /// ([`Self::write_bytes`]).
+    /// Bytes that the application has or will write.
+    data_bytes: u64,
+    /// One past the last packet with data.
+    end: u32,
+    /// Packets that were sent short, each with the payload missing in it and all before.
     shorts: Vec<(u32, u64)>,
-    /// A write has added to a short packet.
-    has_filled: bool,
     is_closed: bool,
-    /// The number of the FIN if it is sent without data.
-    lone_fin: Option<u32>,
+    /// The FIN is sent without data.
+    fin_is_alone: bool,
     /// The application has data to write and is not blocked.
     is_ready: bool,
 }
@@ -33,26 +33,36 @@ pub(super) struct Stream {
 impl Stream {
     /// The stream of an application that writes by itself, or all at the start.
     pub(super) fn new(config: &SenderConfig) -> Self {
-        let mss = u64::from(config.mss_bytes);
-        let (written, last_payload, is_closed) = match config.amount_bytes {
-            _ if config.written_by_application => (0, config.mss_bytes, false),
-            None => (u32::MAX, config.mss_bytes, false),
-            Some(bytes) => {
-                let packets = bytes.div_ceil(mss).min(u64::from(u32::MAX - 1));
-                let last = bytes - (packets.max(1) - 1) * mss;
-                (packets as u32, last.min(mss) as u32, true)
-            }
+        let (data_bytes, is_closed) = match config.amount_bytes {
+            _ if config.written_by_application => (0, false),
+            None => (ENDLESS, false),
+            Some(bytes) => (bytes, true),
         };
-        Self {
+        let mut stream = Self {
             mss_bytes: config.mss_bytes,
-            written,
-            last_payload,
+            data_bytes: 0,
+            end: 0,
             shorts: Vec::new(),
-            has_filled: false,
             is_closed,
-            lone_fin: None,
-            is_ready: written > 0,
+            fin_is_alone: false,
+            is_ready: data_bytes > 0,
+        };
+        stream.set_data(data_bytes);
+        stream
+    }
+
+    fn set_data(&mut self, bytes: u64) {
+        self.data_bytes = bytes;
+        self.end = self.packets_in(bytes);
+    }
+
+    /// How many packets hold the first `bytes`.
+    fn packets_in(&self, bytes: u64) -> u32 {
+        if bytes == ENDLESS {
+            return u32::MAX;
         }
+        let packets = (bytes + self.missing()).div_ceil(self.mss_bytes.into());
+        packets.min(PACKETS_MAX) as u32
     }
 
     /// Whether the application will write now.
@@ -66,106 +76,62 @@ impl Stream {
         self.is_ready = is_ready;
     }
 
-    /// The application writes full packets.
-    pub(super) fn write(&mut self, packets: u32) {
-        self.written = self.written.saturating_add(packets);
-    }
-
-    /// The application writes bytes; they fill up a short packet that is not sent yet.
-    pub(super) fn write_bytes(&mut self, bytes: u64, next: u32) {
-        let mss = u64::from(self.mss_bytes);
-        let mut left = bytes;
-        if let Some((number, missing)) = self.shorts.pop() {
-            let before = self.missing();
-            let mut still = missing;
-            if number >= next {
-                let taken = left.min(missing - before);
-                self.has_filled = true;
-                left -= taken;
-                still -= taken;
-            }
-            if still > before {
-                self.shorts.push((number, still));
-            }
-        }
-        let packets = left.div_ceil(mss).min(WRITE_PACKETS_MAX);
-        self.written = self.written.saturating_add(packets as u32);
-        let missing = (packets * mss).saturating_sub(left);
-        if missing > 0 {
-            self.shorts
-                .push((self.written - 1, self.missing() + missing));
-        }
-    }
-
-    /// Whether a write has added to a short packet since the last call.
-    pub(super) fn take_has_filled(&mut self) -> bool {
-        std::mem::take(&mut self.has_filled)
-    }
-
-    /// Payload missing in all packets.
-    fn missing(&self) -> u64 {
-        self.shorts.last().map_or(0, |&(_, missing)| missing)
+    /// The application writes.
+    pub(super) fn write(&mut self, bytes: u64) {
+        self.set_data(self.data_bytes.saturating_add(bytes));
     }
 
     /// The application writes without end.
     pub(super) fn write_without_end(&mut self) {
         self.is_ready = true;
-        self.written = u32::MAX;
+        self.set_data(ENDLESS);
     }
 
-    /// The application pauses: it has written packets up to `end`.
-    pub(super) fn pause(&mut self, end: u32) {
+    /// The application pauses: it has written `bytes`.
+    pub(super) fn pause(&mut self, bytes: u64) {
         self.is_ready = false;
-        self.written = end;
+        self.set_data(bytes);
     }
 
     /// The application closes behind what it has written last.
     pub(super) fn close(&mut self) {
-        self.last_payload = self.written_payload(self.written - 1);
         self.is_closed = true;
     }
 
     /// Whether the application has closed and everything is sent: nothing can be taken back.
     pub(super) fn is_all_sent(&self, next: u32) -> bool {
-        self.is_closed && next == self.written
+        self.is_closed && next == self.written()
     }
 
-    /// The application stops and closes: packets from `end` on are not sent. The FIN goes with the last
-    /// packet, or alone if that is sent already.
-    pub(super) fn stop(&mut self, end: u32, next: u32) {
-        let had_all = self.is_closed.then(|| self.end());
+    /// The application stops behind `bytes` and closes. The FIN goes with the last packet, or alone if that is
+    /// sent already.
+    pub(super) fn stop(&mut self, bytes: u64, next: u32) {
         self.is_ready = false;
-        self.written = end;
-        if had_all != Some(end) {
-            self.last_payload = self.written_payload(end.saturating_sub(1));
-        }
+        self.set_data(bytes);
         self.is_closed = true;
-        self.lone_fin = None;
-        if end == next {
-            self.append_fin();
-        }
+        self.fin_is_alone = self.end == next;
     }
 
     /// Appends a FIN without data (tcp_send_fin()).
     pub(super) fn append_fin(&mut self) {
-        self.lone_fin = Some(self.written);
-        self.written += 1;
+        self.fin_is_alone = true;
     }
 
     /// Whether the application closes only after packets up to `end` have been sent.
     pub(super) fn closes_by(&self, end: u32) -> bool {
-        self.is_closed && self.lone_fin.is_none() && self.written <= end
+        self.is_closed && !self.fin_is_alone && self.end <= end
     }
 
     /// One past the last packet, a FIN without data included.
+    #[inline]
     pub(super) fn written(&self) -> u32 {
-        self.written
+        self.end + u32::from(self.fin_is_alone)
     }
 
-    /// One past the last packet with data.
+    /// Bytes that the application has or will write.
     #[inline]
-    pub(super) fn end(&self) -> u32 {
-        self.lone_fin.unwrap_or(self.written)
+    pub(super) fn data_bytes(&self) -> u64 {
+        self.data_bytes
     }
 
     #[inline]
@@ -176,47 +142,78 @@ impl Stream {
     /// The number of the FIN if it is sent without data.
     #[inline]
     pub(super) fn lone_fin(&self) -> Option<u32> {
-        self.lone_fin
+        self.fin_is_alone.then_some(self.end)
     }
 
     /// The application has closed and packet `una` is the first that is not acknowledged: whether all data
     /// were.
     #[inline]
     pub(super) fn is_acked(&self, una: u32) -> bool {
-        self.is_closed && una >= self.end()
+        self.is_closed && una >= self.end
     }
 
-    /// Whether a packet carries less than a full payload.
+    /// `bytes` are sent for the first time, in packets from `first` on: all but the last are full. Returns how
+    /// many packets they are.
     #[inline]
-    pub(super) fn is_short(&self, number: u32) -> bool {
-        let may_be = self.is_closed || !self.shorts.is_empty();
-        may_be && self.payload(number, self.end()) < self.mss_bytes
+    pub(super) fn send(&mut self, first: u32, bytes: u64) -> u32 {
+        let mss = u64::from(self.mss_bytes);
+        let count = bytes.div_ceil(mss);
+        let missing = count * mss - bytes;
+        if missing > 0 {
+            let before = self.missing();
+            self.shorts
+                .push((first + count as u32 - 1, before + missing));
+            self.set_data(self.data_bytes);
+        }
+        count as u32
     }
 
-    /// Whether writes have left packets short.
+    /// Payload missing in all packets that were sent.
+    #[inline]
+    fn missing(&self) -> u64 {
+        self.shorts.last().map_or(0, |&(_, missing)| missing)
+    }
+
+    /// Whether any packet was sent short.
     #[inline]
     pub(super) fn has_short(&self) -> bool {
         !self.shorts.is_empty()
     }
 
-    /// How many packets end before `bytes` or there.
-    pub(super) fn packets_before(&self, bytes: u64) -> u32 {
-        let mss = u64::from(self.mss_bytes);
-        // Short packets only make it more.
-        let mut packets = (bytes / mss).min(u64::from(u32::MAX - 1)) as u32;
-        for &(short, missing) in &self.shorts {
-            if short < packets || self.bytes_before(short + 1) <= bytes {
-                packets = ((bytes + missing) / mss).min(u64::from(u32::MAX - 1)) as u32;
-            }
-        }
-        packets
+    /// Whether a packet carries less than a full payload.
+    #[inline]
+    pub(super) fn is_short(&self, number: u32) -> bool {
+        self.payload(number) < self.mss_bytes
     }
 
-    /// Payload in packets before `number`, each full unless a write left it short.
-    pub(super) fn bytes_before(&self, number: u32) -> u64 {
-        let count = self.shorts.partition_point(|&(short, _)| short < number);
+    /// The packet that begins at a byte or holds it.
+    #[inline]
+    pub(super) fn packet_of(&self, byte: u64) -> u32 {
+        let mss = u64::from(self.mss_bytes);
+        let ends_by =
+            |&(short, missing): &(u32, u64)| (u64::from(short) + 1) * mss - missing <= byte;
+        let count = match self.shorts.last() {
+            Some(last) if !ends_by(last) => self.shorts.partition_point(ends_by),
+            _ => self.shorts.len(),
+        };
         let missing = count.checked_sub(1).map_or(0, |at| self.shorts[at].1);
-        u64::from(number) * u64::from(self.mss_bytes) - missing
+        ((byte + missing) / mss) as u32
+    }
+
+    /// Payload in packets before `number`.
+    #[inline]
+    pub(super) fn bytes_before(&self, number: u32) -> u64 {
+        let missing = match self.shorts.last() {
+            Some(&(short, missing)) if short < number => missing,
+            Some(_) => self.missing_before(number),
+            None => 0,
+        };
+        (u64::from(number) * u64::from(self.mss_bytes) - missing).min(self.data_bytes)
+    }
+
+    fn missing_before(&self, number: u32) -> u64 {
+        let count = self.shorts.partition_point(|&(short, _)| short < number);
+        count.checked_sub(1).map_or(0, |at| self.shorts[at].1)
     }
 
     /// How many full packets hold what those from `first` to `end` hold, rounded up.
@@ -231,58 +228,41 @@ impl Stream {
         bytes.div_ceil(u64::from(self.mss_bytes)) as u32
     }
 
-    /// Payload of the packets before `number`, the short last packet included.
-    pub(super) fn data_bytes(&self, number: u32) -> u64 {
-        let end = self.end();
-        match number.min(end) {
-            0 => 0,
-            last if self.is_closed && last == end => {
-                self.bytes_before(last - 1) + u64::from(self.last_payload)
-            }
-            before => self.bytes_before(before),
-        }
-    }
-
     /// Bytes of the sequence space before packet `number`; the FIN counts as one.
     pub(super) fn sequence_bytes(&self, number: u32) -> u64 {
-        let end = self.end();
-        if !self.is_closed || number < end {
-            return self.bytes_before(number);
-        }
-        let beyond = match self.lone_fin {
-            Some(_) => number - end,
-            None => 1,
+        let fins = match self.is_closed && number >= self.end {
+            true if self.fin_is_alone => number - self.end,
+            true => 1,
+            false => 0,
         };
-        self.data_bytes(end) + u64::from(beyond)
+        self.bytes_before(number) + u64::from(fins)
     }
 
-    /// Payload of a packet: the MSS, or less if a write left it short.
-    fn written_payload(&self, number: u32) -> u32 {
-        if self.shorts.is_empty() {
-            return self.mss_bytes;
-        }
+    /// Payload of a packet.
+    #[inline]
+    fn payload(&self, number: u32) -> u32 {
         (self.bytes_before(number + 1) - self.bytes_before(number)) as u32
     }
 
-    /// Payload of a packet; data end at `end`.
-    fn payload(&self, number: u32, end: u32) -> u32 {
-        match number + 1 {
-            _ if self.lone_fin == Some(number) => 0,
-            next if self.is_closed && next == end => self.last_payload,
-            _ => self.written_payload(number),
-        }
+    /// Whether all these packets have a full payload and nothing that the others have not.
+    #[inline]
+    pub(super) fn are_alike(&self, first: u32, end: u32) -> bool {
+        end < self.end
+            && match self.shorts.last() {
+                Some(&(short, _)) if short >= first => self.has_no_short(first, end),
+                _ => true,
+            }
     }
 
-    /// Whether all packets before `end` have a full payload and nothing that the others have not.
-    #[inline]
-    pub(super) fn are_alike(&self, end: u32) -> bool {
-        self.shorts.is_empty() && end < self.end()
+    fn has_no_short(&self, first: u32, end: u32) -> bool {
+        let following = self.shorts.partition_point(|&(short, _)| short < first);
+        self.shorts[following].0 >= end
     }
 
     /// How many of these packets carry no data.
     #[inline]
     pub(super) fn lone_fins(&self, numbers: &Range<u32>) -> u32 {
-        u32::from(self.lone_fin.is_some_and(|fin| numbers.contains(&fin)))
+        u32::from(self.fin_is_alone && numbers.contains(&self.end))
     }
 
     /// Appends packets one by one, as they may be short or carry a FIN; returns their payload. A FIN without
@@ -295,14 +275,13 @@ impl Stream {
         fin_is_ect: bool,
         out: &mut Vec<Burst>,
     ) -> u64 {
-        let end = self.end();
         let mut payload = 0;
         for number in numbers {
             let data = Data {
                 number,
-                ect: common.ect && (self.lone_fin != Some(number) || fin_is_ect),
-                payload_bytes: self.payload(number, end),
-                fin: self.is_closed && number + 1 == self.written,
+                ect: common.ect && (self.lone_fin() != Some(number) || fin_is_ect),
+                payload_bytes: self.payload(number),
+                fin: self.is_closed && number + 1 == self.written(),
                 ..common
             };
             payload += u64::from(data.payload_bytes);
@@ -340,7 +319,7 @@ mod tests {
         let payloads: Vec<_> = sent.iter().map(|data| data.payload_bytes).collect();
         assert_eq!(payloads, [1448, 1448, 10]);
         assert!(sent[2].fin && !sent[1].fin);
-        assert!(stream.are_alike(2) && !stream.are_alike(3));
+        assert!(stream.are_alike(0, 2) && !stream.are_alike(0, 3));
         assert_eq!(stream.sequence_bytes(3), 2 * MSS + 10 + 1);
         assert!(stream.is_acked(3) && !stream.is_acked(2));
         assert!(stream.is_short(2) && !stream.is_short(1));
@@ -348,28 +327,37 @@ mod tests {
 
     #[test]
     fn bytes_fill_a_short_packet_up_only_before_it_is_sent() {
-        for (next, packets) in [(0, 2), (1, 3)] {
+        for (is_sent, packets) in [(false, 2), (true, 3)] {
             let mut stream = of(None);
-            stream.write_bytes(100, 0);
-            stream.write_bytes(2 * MSS - 100, next);
-            assert_eq!(stream.written(), packets, "sent up to {next}");
+            stream.write(100);
+            if is_sent {
+                assert_eq!(stream.send(0, 100), 1);
+            }
+            stream.write(2 * MSS - 100);
+            assert_eq!(stream.written(), packets, "sent: {is_sent}");
             assert_eq!(stream.bytes_before(packets), 2 * MSS);
         }
     }
 
     #[test]
-    fn many_writes_of_any_size_add_up() {
+    fn many_writes_of_any_size_that_are_sent_in_any_parts_add_up() {
         let mut stream = of(None);
-        let (mut total, mut random) = (0, 12_345_u64);
+        let (mut total, mut next, mut random) = (0, 0, 12_345_u64);
         for step in 0..200 {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let bytes = random >> 50;
-            let next = if step % 3 == 0 { stream.written() } else { 0 };
-            stream.write_bytes(bytes, next);
+            stream.write(bytes);
             total += bytes;
             assert_eq!(stream.bytes_before(stream.written()), total);
+            if step % 3 == 0 {
+                let unsent = total - stream.bytes_before(next);
+                next += stream.send(next, unsent - unsent % (random % 7 + 1));
+            }
+            for number in 0..stream.written() {
+                assert_eq!(stream.packet_of(stream.bytes_before(number)), number);
+            }
         }
         let payloads = packets(&stream, 0..stream.written());
         let sum: u64 = payloads
@@ -382,9 +370,9 @@ mod tests {
     #[test]
     fn a_stream_that_stops_behind_what_was_sent_ends_with_a_fin_without_data() {
         let mut stream = of(None);
-        stream.write(5);
-        stream.stop(3, 3);
-        assert_eq!((stream.written(), stream.end()), (4, 3));
+        stream.write(5 * MSS);
+        stream.stop(3 * MSS, 3);
+        assert_eq!((stream.written(), stream.lone_fin()), (4, Some(3)));
         let fin = packets(&stream, 3..4)[0];
         assert_eq!((fin.payload_bytes, fin.fin), (0, true));
         assert_eq!(stream.lone_fins(&(0..4)), 1);
@@ -394,33 +382,30 @@ mod tests {
     #[test]
     fn a_stream_that_stops_before_unsent_packets_has_the_fin_on_the_last() {
         let mut stream = of(Some(10 * MSS + 1));
-        stream.stop(8, 5);
+        stream.stop(8 * MSS, 5);
         let last = packets(&stream, 7..8)[0];
         assert_eq!((last.payload_bytes, last.fin), (1448, true));
         assert!(stream.is_all_sent(8) && !stream.is_all_sent(5));
-        assert_eq!(stream.data_bytes(20), 8 * MSS);
+        assert_eq!(stream.bytes_before(20), 8 * MSS);
     }
 
     #[test]
-    fn short_packets_leave_room_for_more_of_them() {
-        let mut stream = of(None);
-        stream.write_bytes(MSS + 100, 0); // 1448, 100
-        stream.write_bytes(2 * MSS, 2); // 1448, 1448
-        stream.write_bytes(10, 4); // 10
-        let ends = [
-            0,
-            MSS,
-            MSS + 100,
-            2 * MSS + 100,
-            3 * MSS + 100,
-            3 * MSS + 110,
-        ];
+    fn what_follows_a_packet_that_was_sent_short_is_cut_from_there_on() {
+        // A window of 2 MSS and 700 bytes, then of 5 MSS.
+        let mut stream = of(Some(5 * MSS));
+        assert_eq!(stream.send(0, 2 * MSS + 700), 3);
+        let ends = [0, MSS, 2 * MSS, 2 * MSS + 700, 3 * MSS + 700, 4 * MSS + 700];
         for (packets, end) in ends.into_iter().enumerate() {
-            assert_eq!(stream.packets_before(end), packets as u32, "{end}");
             assert_eq!(stream.bytes_before(packets as u32), end);
+            assert_eq!(stream.packet_of(end), packets as u32);
             if packets > 0 {
-                assert_eq!(stream.packets_before(end - 1), packets as u32 - 1, "{end}");
+                assert_eq!(stream.packet_of(end - 1), packets as u32 - 1, "{end}");
             }
         }
+        assert_eq!(stream.written(), 6);
+        assert_eq!(stream.bytes_before(6), 5 * MSS);
+        assert!(stream.are_alike(0, 2) && stream.are_alike(3, 5));
+        assert!(!stream.are_alike(1, 3) && !stream.are_alike(2, 4));
+        assert!(stream.is_short(2) && !stream.is_short(3) && stream.is_short(5));
     }
 }

@@ -10,6 +10,7 @@ use super::pacing::BurstSize;
 use super::recovery::Resend;
 use super::scoreboard::Sent;
 use super::timers::TimerKind;
+use super::write_queue::Progress;
 use super::Sender;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -20,15 +21,25 @@ const TASKLET_NS: u64 = 1_000;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Push {
     AsMany,
+    /// The same of a writer that announces more (MSG_MORE): the last packet waits while it is short.
+    Corked,
+    /// The same of a writer that pushes (TCP_NAGLE_PUSH): a short packet leaves.
+    Forced,
     /// One burst, which is not deferred.
     One,
     /// The same of a loss probe, for which a full window has room for a packet.
     Probe,
 }
 
+impl Push {
+    fn is_of_one(self) -> bool {
+        matches!(self, Self::One | Self::Probe)
+    }
+}
+
 /// The first buffer of the write queue.
 struct Head {
-    packets: u32,
+    bytes: u64,
     is_last: bool,
     /// The application may still add to it.
     may_grow: bool,
@@ -116,12 +127,31 @@ impl Sender {
     #[inline]
     fn has_unsent(&self) -> bool {
         let next = self.flight.next();
-        next < self.queue.end() || self.stream.lone_fin().is_some_and(|fin| fin >= next)
+        self.queue.written_bytes() > self.next_byte()
+            || self.stream.lone_fin().is_some_and(|fin| fin >= next)
     }
 
     /// There are unsent data, and the receive window has room for them.
     pub(super) fn has_sendable(&self) -> bool {
-        self.has_unsent() && self.window_room() > 0
+        let unsent_bytes = self.queue.unsent_bytes(self.next_byte());
+        self.has_unsent() && self.window_admits(unsent_bytes)
+    }
+
+    /// How far the stream is sent and acknowledged.
+    #[inline]
+    pub(super) fn progress(&self) -> Progress {
+        let una_packet = self.flight.una();
+        Progress {
+            next: self.next_byte(),
+            una: self.stream.bytes_before(una_packet),
+            una_packet,
+        }
+    }
+
+    /// `snd_nxt`, in bytes.
+    #[inline]
+    pub(super) fn next_byte(&self) -> u64 {
+        self.stream.bytes_before(self.flight.next())
     }
 
     /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
@@ -171,15 +201,13 @@ impl Sender {
         })
     }
 
-    /// Whether too much is queued below TCP for a burst of `packets` from `first` on. One buffer may always be.
+    /// Whether too much is queued below TCP for a burst with this payload. One buffer may always be.
     #[inline]
-    fn small_queue_is_full(&mut self, first: u32, packets: u32, again: bool) -> bool {
+    fn small_queue_is_full(&mut self, payload_bytes: u64, again: bool) -> bool {
         if self.small_queue.is_empty() {
             return false;
         }
         let rate = self.control.pacing_rate();
-        let payload_bytes =
-            self.stream.bytes_before(first + packets) - self.stream.bytes_before(first);
         let is_full = self.small_queue.is_full(payload_bytes, again, rate)
             && !self.flight.has_one_buffer_at_most();
         if is_full {
@@ -207,7 +235,9 @@ impl Sender {
                 break;
             }
             let buffered = self.flight.buffered_from(number);
-            if self.small_queue_is_full(number, buffered, true) {
+            let end_byte = self.stream.bytes_before(number + buffered);
+            let payload_bytes = end_byte - self.stream.bytes_before(number);
+            if self.small_queue_is_full(payload_bytes, true) {
                 break;
             }
             let count = buffered.min(room).min(max_burst);
@@ -236,7 +266,8 @@ impl Sender {
     pub(super) fn cut_before(&mut self, number: u32) {
         let una = self.flight.una();
         if self.flight.cut_before(number, una) {
-            self.queue.cut_before(number, una);
+            let byte = self.stream.bytes_before(number);
+            self.queue.cut_before(byte, self.stream.bytes_before(una));
         }
     }
 
@@ -252,6 +283,7 @@ impl Sender {
         if !self.has_unsent() {
             return;
         }
+        self.read_clock();
         // Most ACKs send nothing, as pacing or the window forbids it: an algorithm whose on_send() is pure
         // is only called if something can be sent.
         let mut bounds = Bounds { least: 0, most: 0 };
@@ -261,18 +293,24 @@ impl Sender {
         }
         let mut sent = 0;
         let stop = loop {
-            let burst = match self.next_burst(push, asks_late, &mut bounds) {
-                Ok(burst) => burst,
+            let bytes = match self.next_burst(push, asks_late, &mut bounds) {
+                Ok(bytes) => bytes,
                 Err(stop) => break stop,
             };
-            let is_fin = self.stream.lone_fin() == Some(self.flight.next());
-            self.send_burst(self.flight.next(), burst, false, out);
-            sent += burst;
-            if is_fin {
+            let first = self.flight.next();
+            if bytes == 0 {
+                self.send_burst(first, 1, false, out);
+                sent += 1;
                 break Stop::Other;
             }
+            let count = self.stream.send(first, bytes);
+            if self.stream.is_short(first + count - 1) {
+                self.nagle.sent_short(first + count - 1);
+            }
+            self.send_burst(first, count, false, out);
+            sent += count;
             self.check_space();
-            if push != Push::AsMany {
+            if push.is_of_one() {
                 break Stop::Other;
             }
         };
@@ -289,14 +327,14 @@ impl Sender {
         }
     }
 
-    /// The packets of the next burst, or why there is none.
+    /// Payload of the next burst, 0 for a FIN alone, or why there is none.
     #[inline(always)] // as `send_new`
     fn next_burst(
         &mut self,
         push: Push,
         asks_late: bool,
         bounds: &mut Bounds,
-    ) -> Result<u32, Stop> {
+    ) -> Result<u64, Stop> {
         if self.pacing.hold_back(self.now_ns) {
             return Err(Stop::Other);
         }
@@ -308,9 +346,10 @@ impl Sender {
         };
         // A FIN needs room in the window too, since Linux 6.10 (tcp_cwnd_test()).
         if self.stream.lone_fin() == Some(self.flight.next()) {
-            return Ok(1);
+            return Ok(0);
         }
-        if self.flight.next() >= self.queue.end() {
+        let next = self.next_byte();
+        if next >= self.queue.written_bytes() {
             return Err(Stop::Other);
         }
         if bounds.most == 0 {
@@ -321,66 +360,75 @@ impl Sender {
         }
         // tcp_cwnd_test(): at most half a window in one burst.
         let most = bounds.most.min(room.min((cwnd / 2).max(1)));
-        let head = self.head(most);
-        let window_room = self.window_room();
-        if window_room == 0 {
+        let mss = u64::from(self.config.mss_bytes);
+        let head = self.head(next, u64::from(most) * mss);
+        if !self.window_admits(head.bytes) {
             return Err(Stop::Other);
         }
-        let burst = most.min(window_room).min(head.packets);
-        if push == Push::AsMany && head.packets > 1 {
+        if !push.is_of_one() && head.bytes > mss {
             if let Some(stop) = self.defers(room, bounds.most, &head) {
                 return Err(stop);
             }
         }
-        let burst = match push {
-            Push::Probe => burst,
-            Push::AsMany | Push::One => self.without_held_packet(burst),
-        };
-        if burst == 0 || self.small_queue_is_full(self.flight.next(), burst, false) {
+        let bytes = self.split_point(push, &head, u64::from(most) * mss);
+        if bytes == 0 {
             return Err(Stop::Other);
         }
-        Ok(burst)
-    }
-
-    /// The packets of a burst but for a short last one that has to wait (tcp_nagle_test(),
-    /// tcp_mss_split_point()). What an application has closed behind leaves with its FIN.
-    #[inline]
-    fn without_held_packet(&self, burst: u32) -> u32 {
-        if !self.nagle.holds(self.flight.una()) || self.stream.is_closed() {
-            return burst;
+        if self.small_queue_is_full(bytes, false) {
+            if bytes < head.bytes {
+                self.queue.cut_first(next + bytes);
+            }
+            return Err(Stop::Other);
         }
-        let last = self.flight.next() + burst - 1;
-        burst - u32::from(self.stream.is_short(last))
+        Ok(bytes)
     }
 
-    /// Packets for which the receive window has room (tcp_snd_wnd_test()).
+    /// How much of the first buffer is sent: what `most_bytes`, which are full packets, and the receive window
+    /// admit. A short packet at its end may have to wait (tcp_mss_split_point(), tcp_nagle_test()). What an
+    /// application has closed behind leaves with its FIN.
     #[inline]
-    fn window_room(&self) -> u32 {
-        let window = self.peer.window_bytes() / u64::from(self.config.mss_bytes);
-        let packets = window.min(u64::from(u32::MAX)) as u32;
-        match self.stream.has_short() {
-            false => packets.saturating_sub(self.flight.out()),
-            true => self.window_room_of_short(),
+    fn split_point(&self, push: Push, head: &Head, most_bytes: u64) -> u64 {
+        let mss = u64::from(self.config.mss_bytes);
+        let window_left = self.window_left();
+        if !head.is_last && (most_bytes <= window_left || head.bytes <= mss) {
+            return head.bytes.min(most_bytes);
         }
+        let needed = head.bytes.min(window_left).min(most_bytes);
+        let short_bytes = needed % mss;
+        if short_bytes == 0 {
+            return needed;
+        }
+        let waits = match push {
+            Push::Corked => true,
+            Push::AsMany => self.nagle.holds(self.flight.una()) && !self.stream.is_closed(),
+            Push::Forced | Push::One | Push::Probe => false,
+        };
+        needed - if waits { short_bytes } else { 0 }
     }
 
-    /// The same where packets are short.
-    #[inline(never)] // only where an application's writes end within packets
-    fn window_room_of_short(&self) -> u32 {
-        let (una, next) = (self.flight.una(), self.flight.next());
-        let end_bytes = self.stream.bytes_before(una) + self.peer.window_bytes();
-        self.stream.packets_before(end_bytes).saturating_sub(next)
+    /// Bytes for which the receive window has room.
+    #[inline]
+    fn window_left(&self) -> u64 {
+        let Progress { next, una, .. } = self.progress();
+        self.peer.window_bytes().saturating_sub(next - una)
     }
 
-    /// The first buffer of the write queue. It may be extended from the second up to `most` packets
+    /// Whether the receive window has room for the first packet of a buffer (tcp_snd_wnd_test()).
+    #[inline]
+    fn window_admits(&self, buffer_bytes: u64) -> bool {
+        self.window_left() >= buffer_bytes.min(self.config.mss_bytes.into())
+    }
+
+    /// The first buffer of the write queue. It may be extended from the second up to `most_bytes`
     /// ([`crate::Rules::bursts_span_buffers`]).
     #[inline]
-    fn head(&mut self, most: u32) -> Head {
+    fn head(&mut self, next: u64, most_bytes: u64) -> Head {
         let grows = self.config.rules.bursts_span_buffers();
-        let (packets, is_last) = self.queue.first_packets(self.flight.next(), most, grows);
-        let has_all = self.stream.is_closed() && self.queue.end() == self.stream.end();
+        let (bytes, is_last) = self.queue.first_bytes(next, most_bytes, grows);
+        let has_all =
+            self.stream.is_closed() && self.queue.written_bytes() == self.stream.data_bytes();
         Head {
-            packets,
+            bytes,
             may_grow: is_last && !has_all,
             is_last,
         }
@@ -391,19 +439,15 @@ impl Sender {
     #[inline(always)] // as `send_new`
     fn defers(&self, room: u32, max_burst: u32, head: &Head) -> Option<Stop> {
         let mss = u64::from(self.config.mss_bytes);
-        let (una, next) = (self.flight.una(), self.flight.next());
-        let out_bytes = self.stream.bytes_before(next) - self.stream.bytes_before(una);
-        let window_left = self.peer.window_bytes().saturating_sub(out_bytes);
+        let window_left = self.window_left();
         let cwnd_left = u64::from(room) * mss;
         let limit = window_left.min(cwnd_left);
-        let head_end = self.stream.data_bytes(next + head.packets);
-        let head_bytes = head_end - self.stream.bytes_before(next);
         // With pacing, tcp_wstamp_ns is the next departure that the rate allows, so a burst that the
         // pacing timer releases may still be deferred.
         if self.recovery.state() >= CaState::Recovery
             || self.now_ns.saturating_sub(self.pacing.next_ns()) > NS_PER_MS
             || limit >= u64::from(max_burst) * mss
-            || !head.is_last && head_bytes <= limit
+            || !head.is_last && head.bytes <= limit
             || self.flight.is_empty()
         {
             return None;
@@ -422,11 +466,11 @@ impl Sender {
         };
         // Data that the window has room for are deferred only if the application may add to them.
         let waits = ack_at_ns <= self.now_ns + patience_ns;
-        let stop = match cwnd_left < window_left && cwnd_left <= head_bytes {
+        let stop = match cwnd_left < window_left && cwnd_left <= head.bytes {
             true => Stop::CwndFull,
             false => Stop::Other,
         };
-        (waits && (head_bytes >= limit || head.may_grow)).then_some(stop)
+        (waits && (head.bytes >= limit || head.may_grow)).then_some(stop)
     }
 
     /// tcp_cwnd_validate().
@@ -476,9 +520,10 @@ impl Sender {
             self.tell(EventKind::TxStart, 0);
         }
         let departure = self.pacing.depart(self.now_ns);
+        let end_byte = self.stream.bytes_before(number + count);
         let has_psh = match again {
-            true => self.queue.had_psh(number + count),
-            false => self.queue.take_psh(number + count),
+            true => self.queue.had_psh(end_byte),
+            false => self.queue.take_psh(end_byte),
         };
         let leader = out.len();
         let payload = self.hand_down(number, count, departure.at_ns, again, out);
@@ -522,7 +567,7 @@ impl Sender {
             l4s: self.ecn.is_l4s() && self.control.ctl().is_scalable != 0,
             ..Data::default()
         };
-        let payload = match self.stream.are_alike(first + count) {
+        let payload = match self.stream.are_alike(first, first + count) {
             true => {
                 out.push(Burst {
                     data: common,
@@ -530,23 +575,14 @@ impl Sender {
                 });
                 u64::from(count) * u64::from(common.payload_bytes)
             }
-            false => {
-                self.note_short(first + count - 1, again);
-                self.stream
-                    .packetize(first..first + count, common, needs_ecn, out)
-            }
+            false => self
+                .stream
+                .packetize(first..first + count, common, needs_ecn, out),
         };
         if !again && (was_empty || !self.timers.awaits_loss()) {
             self.restart_timeout();
         }
         payload
-    }
-
-    /// New data are sent whose last packet may be short.
-    fn note_short(&mut self, last: u32, again: bool) {
-        if !again && self.stream.is_short(last) {
-            self.nagle.sent_short(last);
-        }
     }
 
     #[inline]
@@ -558,13 +594,15 @@ impl Sender {
         };
         let lost = self.flight.total_lost();
         let mut record = Sent::first_of(count, departs_ns, inflight + count, lost);
+        record.reading = self.readings;
         self.rate.sent(&mut record, departs_ns / 1000, restarts);
         if again {
             self.journal.sent_again(count);
             self.flight.send_again(first, count, record);
         } else {
             self.flight.send(count, record);
-            self.queue.send(self.flight.next(), self.flight.una());
+            let Progress { next, una, .. } = self.progress();
+            self.queue.send(next, una);
         }
         let numbers = first..first + count;
         self.journal.sent(count - self.stream.lone_fins(&numbers));

@@ -18,8 +18,17 @@ const LEAST_WINDOW: u32 = 10;
 /// The timestamp option, which mss_clamp includes.
 const OPTION_BYTES: u64 = 12;
 
-/// The send buffer of one connection. Positions are packet numbers. Volumes are bytes of payload; every
-/// packet but the one being written counts as full.
+/// How far the stream is sent and acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// `snd_nxt` and `snd_una`, in bytes.
+    pub(super) next: u64,
+    pub(super) una: u64,
+    /// The first packet that is not acknowledged.
+    pub(super) una_packet: u32,
+}
+
+/// The send buffer of one connection. Positions are bytes of the stream.
 #[derive(Default)]
 pub(super) struct WriteQueue {
     mss_bytes: u64,
@@ -30,20 +39,18 @@ pub(super) struct WriteQueue {
     most_bytes: u64,
     /// No buffer is started while this much is unsent (TCP_NOTSENT_LOWAT).
     notsent_lowat_bytes: u64,
-    /// One past the last packet that is written completely.
-    end: u32,
     /// The application is blocked (SOCK_NOSPACE).
     is_blocking: bool,
     /// Ends of unsent buffers, without the last one, which may still grow.
-    ends: VecDeque<u32>,
+    ends: VecDeque<u64>,
     /// Ends of sent, unacknowledged bursts, each of which is a buffer.
-    sent: VecDeque<u32>,
+    sent: VecDeque<u64>,
     /// write_seq and pushed_seq.
     written_bytes: u64,
     pushed_bytes: u64,
-    /// Ends of unsent buffers whose last packet has PSH, and of sent ones.
-    psh_ends: VecDeque<u32>,
-    sent_psh_ends: VecDeque<u32>,
+    /// Ends of unsent buffers that have PSH, and of sent ones.
+    psh_ends: VecDeque<u64>,
+    sent_psh_ends: VecDeque<u64>,
     /// Ends of the last buffer's page fragments, and where the last write began.
     pages: VecDeque<u64>,
     write_start_bytes: u64,
@@ -98,16 +105,15 @@ impl WriteQueue {
         }
     }
 
-    /// One past the last packet that is written completely.
-    #[inline(always)]
-    pub(super) fn end(&self) -> u32 {
-        self.end
-    }
-
     /// The application is blocked.
     #[inline(always)]
     pub(super) fn is_blocking(&self) -> bool {
         self.is_blocking
+    }
+
+    /// Each page is a call of its own.
+    pub(super) fn sends_page_by_page(&self) -> bool {
+        self.sends_page_by_page
     }
 
     /// A write found no space: blocks the application.
@@ -116,6 +122,7 @@ impl WriteQueue {
     }
 
     /// Bytes written (write_seq).
+    #[inline(always)]
     pub(super) fn written_bytes(&self) -> u64 {
         self.written_bytes
     }
@@ -134,9 +141,9 @@ impl WriteQueue {
 
     /// Appends up to `bytes` to the last buffer, or to a new one if that is full. Returns how much was
     /// appended; 0: no memory. `next` is `snd_nxt`, `una` is `snd_una`.
-    pub(super) fn append(&mut self, bytes: u64, next: u32, una: u32) -> u64 {
+    pub(super) fn append(&mut self, bytes: u64, next: u64, una: u64) -> u64 {
         let goal_bytes = u64::from(self.goal_packets) * self.mss_bytes;
-        let is_empty = self.written_bytes <= u64::from(next) * self.mss_bytes;
+        let is_empty = self.written_bytes <= next;
         let goal_room = goal_bytes.saturating_sub(self.last_bytes(next));
         let mut room = goal_room.min(self.page_room(next));
         let memory_bytes = self.memory_bytes(next, una);
@@ -160,30 +167,39 @@ impl WriteQueue {
                     // All its page fragments are used.
                     self.mark_push(next);
                 }
-                self.ends.push_back(self.written_end());
+                self.ends.push_back(self.written_bytes);
             }
             self.pages.clear();
             self.last_start_bytes = self.written_bytes;
             room = goal_bytes.min(self.page_room(next));
         }
-        let extends = !is_empty && self.psh_ends.back() == Some(&self.written_end());
+        let extends = !is_empty && self.psh_ends.back() == Some(&self.written_bytes);
         let taken = room.min(bytes);
         self.append_pages(taken);
-        let is_first = self.written_bytes == self.call_start_bytes;
+        let begins_call = self.begins_call_within(taken);
         self.written_bytes += taken;
         if extends && self.ends.back() != self.psh_ends.back() {
             // The buffer of a marked packet grows. Only the first bytes of a call clear the mark.
             self.psh_ends.pop_back();
-            if !is_first && !self.sends_page_by_page {
-                self.psh_ends.push_back(self.written_end());
+            if !begins_call {
+                self.psh_ends.push_back(self.written_bytes);
             }
         }
-        self.end = (self.written_bytes / self.mss_bytes) as u32;
         taken
     }
 
-    /// A write begins, at the beginning of a page.
-    pub(super) fn begin_write(&mut self) {
+    /// Whether a call begins within the next `bytes`.
+    fn begins_call_within(&self, bytes: u64) -> bool {
+        if !self.sends_page_by_page {
+            return self.written_bytes == self.call_start_bytes;
+        }
+        let used_bytes = (self.written_bytes - self.write_start_bytes) % PAGE_BYTES;
+        used_bytes == 0 || used_bytes + bytes > PAGE_BYTES
+    }
+
+    /// A write begins, at the beginning of a page. What was sent before has left the last buffer.
+    pub(super) fn begin_write(&mut self, next: u64) {
+        self.last_start_bytes = self.last_start_bytes.max(next);
         self.write_start_bytes = self.written_bytes;
         if self.write_starts.back() != Some(&self.written_bytes) {
             self.write_starts.push_back(self.written_bytes);
@@ -191,15 +207,14 @@ impl WriteQueue {
     }
 
     /// A call of tcp_sendmsg() begins.
-    pub(super) fn begin_call(&mut self, next: u32, una: u32) {
+    pub(super) fn begin_call(&mut self, next: u64, una: u64) {
         self.call_start_bytes = self.written_bytes;
         self.was_full_at_call = self.memory_bytes(next, una) >= self.limit_bytes;
     }
 
     /// Room in the last buffer's page fragments (MAX_SKB_FRAGS); sent fragments do not count.
-    fn page_room(&mut self, next: u32) -> u64 {
-        let sent_bytes = u64::from(next) * self.mss_bytes;
-        while self.pages.front().is_some_and(|&end| end <= sent_bytes) {
+    fn page_room(&mut self, next: u64) -> u64 {
+        while self.pages.front().is_some_and(|&end| end <= next) {
             self.pages.pop_front();
         }
         let free = MAX_PAGES.saturating_sub(self.pages.len() as u64);
@@ -219,7 +234,7 @@ impl WriteQueue {
     }
 
     /// Whether the last buffer is full.
-    pub(super) fn is_last_full(&self, next: u32) -> bool {
+    pub(super) fn is_last_full(&self, next: u64) -> bool {
         self.last_bytes(next) >= u64::from(self.goal_packets) * self.mss_bytes
     }
 
@@ -233,10 +248,10 @@ impl WriteQueue {
         self.written_bytes > self.pushed_bytes + self.max_window_bytes / 2
     }
 
-    /// tcp_mark_push(): the last packet gets PSH if packets up to `next` are sent and it is not, unless a
+    /// tcp_mark_push(): the last packet gets PSH if bytes up to `next` are sent and it is not, unless a
     /// later write extends its buffer.
-    pub(super) fn mark_push(&mut self, next: u32) {
-        let end = self.written_end();
+    pub(super) fn mark_push(&mut self, next: u64) {
+        let end = self.written_bytes;
         if end <= next {
             return;
         }
@@ -246,22 +261,9 @@ impl WriteQueue {
         }
     }
 
-    /// The first bytes of a call extend the last packet, which is short: its mark is cleared
-    /// (tcp_sendmsg_locked()).
-    pub(super) fn clear_push(&mut self) {
-        if self.psh_ends.back() == Some(&self.written_end()) {
-            self.psh_ends.pop_back();
-        }
-    }
-
-    /// One past the last packet, complete or not.
-    fn written_end(&self) -> u32 {
-        self.written_bytes.div_ceil(self.mss_bytes) as u32
-    }
-
     /// Whether a burst up to `end` contains a packet with PSH, which its buffer keeps.
     #[inline]
-    pub(super) fn take_psh(&mut self, end: u32) -> bool {
+    pub(super) fn take_psh(&mut self, end: u64) -> bool {
         let count = self
             .psh_ends
             .iter()
@@ -274,40 +276,49 @@ impl WriteQueue {
         count > 0
     }
 
-    /// Whether the buffer that ends before packet `end` was sent with PSH: a retransmission has it again
+    /// Whether the buffer that ends at `end` was sent with PSH: a retransmission has it again
     /// (__tcp_retransmit_skb()).
-    pub(super) fn had_psh(&self, end: u32) -> bool {
+    pub(super) fn had_psh(&self, end: u64) -> bool {
         self.sent_psh_ends.binary_search(&end).is_ok()
     }
 
-    /// Packets of the first buffer, and whether it is the last. If `grows` it is extended from the second
-    /// up to `wanted` packets (tcp_grow_skb()).
+    /// Bytes of the first buffer, and whether it is the last. If `grows` it is extended from the second up to
+    /// `wanted` bytes (tcp_grow_skb()).
     #[inline]
-    pub(super) fn first_packets(&mut self, next: u32, wanted: u32, grows: bool) -> (u32, bool) {
+    pub(super) fn first_bytes(&mut self, next: u64, wanted: u64, grows: bool) -> (u64, bool) {
         let Some(&end) = self.ends.front() else {
-            return (self.end - next, true);
+            return (self.written_bytes - next, true);
         };
-        let upto = next.saturating_add(wanted);
+        let upto = next + wanted;
         if !grows || end >= upto {
             return (end - next, false);
         }
         let second = self.ends.get(1).copied();
-        let is_whole = match second {
-            Some(second) => second <= upto,
-            None => self.written_bytes <= u64::from(upto) * self.mss_bytes,
-        };
+        let second_end = second.unwrap_or(self.written_bytes);
+        let is_whole = second_end <= upto;
         if is_whole {
             self.ends.pop_front();
         } else {
             self.ends[0] = upto;
+            if second.is_none() {
+                self.last_start_bytes = upto;
+            }
         }
-        let grown = upto.min(second.unwrap_or(self.end));
+        let grown = upto.min(second_end);
         self.move_psh(end, grown);
         (grown - next, is_whole && second.is_none())
     }
 
+    /// The first buffer is split in two at `end` (tso_fragment()), and nothing of it is sent yet.
+    pub(super) fn cut_first(&mut self, end: u64) {
+        if self.has_one_buffer() {
+            self.last_start_bytes = end;
+        }
+        self.ends.push_front(end);
+    }
+
     /// PSH is a flag of the buffer, so it moves to the end of one that is extended (tcp_grow_skb()).
-    fn move_psh(&mut self, from: u32, to: u32) {
+    fn move_psh(&mut self, from: u64, to: u64) {
         if self.psh_ends.front() == Some(&from) {
             self.psh_ends.pop_front();
             if self.psh_ends.front() != Some(&to) {
@@ -316,9 +327,9 @@ impl WriteQueue {
         }
     }
 
-    /// Packets up to `end` are sent as one buffer; those before `una` are acknowledged.
+    /// Bytes up to `end` are sent as one buffer; those before `una` are acknowledged.
     #[inline]
-    pub(super) fn send(&mut self, end: u32, una: u32) {
+    pub(super) fn send(&mut self, end: u64, una: u64) {
         while self.ends.front().is_some_and(|&first| first <= end) {
             self.ends.pop_front();
         }
@@ -326,24 +337,40 @@ impl WriteQueue {
         self.sent.push_back(end);
     }
 
-    /// A buffer is split in two before packet `number` (tcp_fragment()).
-    pub(super) fn cut_before(&mut self, number: u32, una: u32) {
+    /// A sent buffer is split in two at `byte` (tcp_fragment()).
+    pub(super) fn cut_before(&mut self, byte: u64, una: u64) {
         self.free_before(una);
-        let place = self.sent.partition_point(|&end| end < number);
-        if number > una && self.sent.get(place).is_some_and(|&end| end != number) {
-            self.sent.insert(place, number);
+        let place = self.sent.partition_point(|&end| end < byte);
+        if byte > una && self.sent.get(place).is_some_and(|&end| end != byte) {
+            self.sent.insert(place, byte);
         }
     }
 
-    /// Of two SACKed buffers that meet before packet `number` the second one's data are moved into the
-    /// first, and it is freed, if the first has page fragments left for all of them (tcp_shift_skb_data(),
-    /// skb_shift()). Returns the packets that share a buffer then.
-    pub(super) fn merge_before(&mut self, number: u32, una: u32) -> Option<Range<u32>> {
+    /// Whether the sent buffers that meet at `byte` have segments of one size.
+    pub(super) fn have_equal_segments(&mut self, byte: u64, una: u64) -> bool {
         self.free_before(una);
-        let place = self.sent.partition_point(|&end| end < number);
+        let place = self.sent.partition_point(|&end| end < byte);
+        let following = (self.sent.get(place), self.sent.get(place + 1));
+        let (Some(&end), Some(&following_end)) = following else {
+            return false;
+        };
+        if end != byte {
+            return true; // They are one already.
+        }
+        let segment = |bytes: u64| bytes.min(self.mss_bytes);
+        let first_bytes = byte - self.buffer_start(place, una);
+        segment(first_bytes) == segment(following_end - byte)
+    }
+
+    /// Of two SACKed buffers that meet at `byte` the second one's data are moved into the first, and it is freed,
+    /// if the first has page fragments left for all of them (tcp_shift_skb_data(), skb_shift()). Returns the
+    /// bytes that share a buffer then.
+    pub(super) fn merge_before(&mut self, byte: u64, una: u64) -> Option<Range<u64>> {
+        self.free_before(una);
+        let place = self.sent.partition_point(|&end| end < byte);
         let (&first_end, &second_end) = (self.sent.get(place)?, self.sent.get(place + 1)?);
         let start = self.buffer_start(place, una);
-        let fits = first_end == number && self.pages_between(start, second_end) <= MAX_PAGES;
+        let fits = first_end == byte && self.pages_between(start, second_end) <= MAX_PAGES;
         fits.then(|| {
             self.sent.remove(place);
             self.wake_una = 0;
@@ -351,9 +378,9 @@ impl WriteQueue {
         })
     }
 
-    /// The first packets of a SACKed buffer, up to `to`, are moved into the SACKed one before them, which
-    /// ends before packet `from` (tcp_shift_skb_data()). Returns the packets that share it then.
-    pub(super) fn move_boundary(&mut self, from: u32, to: u32, una: u32) -> Option<Range<u32>> {
+    /// The first bytes of a SACKed buffer, up to `to`, are moved into the SACKed one before them, which ends at
+    /// `from` (tcp_shift_skb_data()). Returns the bytes that share it then.
+    pub(super) fn move_boundary(&mut self, from: u64, to: u64, una: u64) -> Option<Range<u64>> {
         self.free_before(una);
         let place = self.sent.partition_point(|&end| end < from);
         let is_boundary = self.sent.get(place) == Some(&from);
@@ -363,17 +390,13 @@ impl WriteQueue {
         })
     }
 
-    /// The first packet of a sent buffer that is not acknowledged.
-    fn buffer_start(&self, place: usize, una: u32) -> u32 {
+    /// The first byte of a sent buffer that is not acknowledged.
+    fn buffer_start(&self, place: usize, una: u64) -> u64 {
         place.checked_sub(1).map_or(una, |before| self.sent[before])
     }
 
-    /// Page fragments that the data of some packets are, as each write begins at the beginning of a page.
-    fn pages_between(&self, first: u32, end: u32) -> u64 {
-        let (first_byte, end_byte) = (
-            u64::from(first) * self.mss_bytes,
-            u64::from(end) * self.mss_bytes,
-        );
+    /// Page fragments that some data are, as each write begins at the beginning of a page.
+    fn pages_between(&self, first_byte: u64, end_byte: u64) -> u64 {
         let begun = self
             .write_starts
             .partition_point(|&start| start <= first_byte);
@@ -391,19 +414,10 @@ impl WriteQueue {
         pages
     }
 
-    /// The application stops writing: drops an incomplete last packet and returns one past the last
-    /// complete one.
-    pub(super) fn finish(&mut self, next: u32) -> u32 {
-        self.end = self.end.max(next);
-        let end = self.end;
-        self.ends.retain(|&buffer_end| buffer_end < end);
-        self.psh_ends.retain(|&mark| mark <= end);
-        self.written_bytes = u64::from(end) * self.mss_bytes;
-        self.pushed_bytes = self.pushed_bytes.min(self.written_bytes);
-        self.pages.clear();
-        self.write_start_bytes = self.write_start_bytes.min(self.written_bytes);
+    /// The application stops writing. Returns how many bytes it has written.
+    pub(super) fn finish(&mut self) -> u64 {
         self.is_blocking = false;
-        end
+        self.written_bytes
     }
 
     /// tcp_sndbuf_expand(): space for `factor` windows of packets, each in a buffer of its own whose size
@@ -422,7 +436,7 @@ impl WriteQueue {
         true
     }
 
-    /// Whether [`Self::wakes`] or [`Self::expand`] may unblock the application.
+    /// Whether [`Self::wakes`] or [`Self::expand`] may unblock the application; `una` is a packet.
     #[inline(always)]
     pub(super) fn may_wake(&self, una: u32, window: u32) -> bool {
         self.is_blocking && (una >= self.wake_una || window > self.limit_window)
@@ -430,27 +444,28 @@ impl WriteQueue {
 
     /// Whether a blocked application is woken: a third of the limit is free, and less than half of
     /// TCP_NOTSENT_LOWAT is unsent (sk_stream_write_space()).
-    pub(super) fn wakes(&mut self, next: u32, una: u32, has_grown: bool) -> bool {
-        if una < self.wake_una && !has_grown {
+    pub(super) fn wakes(&mut self, at: Progress, has_grown: bool) -> bool {
+        if at.una_packet < self.wake_una && !has_grown {
             return false;
         }
-        let memory_bytes = self.memory_bytes(next, una);
+        let memory_bytes = self.memory_bytes(at.next, at.una);
         if memory_bytes + memory_bytes / 2 <= self.limit_bytes {
-            self.is_blocking = self.unsent_bytes(next) >= self.notsent_lowat_bytes / 2;
+            self.is_blocking = self.unsent_bytes(at.next) >= self.notsent_lowat_bytes / 2;
             self.was_woken = !self.is_blocking;
             return self.was_woken;
         }
         // An acknowledged packet frees at most itself and a buffer.
         let beyond_bytes = memory_bytes - self.limit_bytes / 3 * 2;
         let packets = beyond_bytes.saturating_sub(3) / (self.mss_bytes + self.buffer_bytes);
-        self.wake_una = una.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
+        let packets = u32::try_from(packets).unwrap_or(u32::MAX);
+        self.wake_una = at.una_packet.saturating_add(packets);
         false
     }
 
     /// An application is about to write. If it was woken it looks first whether there still is space, as
     /// poll() does, and waits on otherwise: what was sent meanwhile has taken memory for its buffers (tcp_poll()).
-    pub(super) fn has_space(&mut self, next: u32, una: u32) -> bool {
-        if !std::mem::take(&mut self.was_woken) || self.wakes(next, una, true) {
+    pub(super) fn has_space(&mut self, at: Progress) -> bool {
+        if !std::mem::take(&mut self.was_woken) || self.wakes(at, true) {
             self.was_woken = false;
             return true;
         }
@@ -459,41 +474,34 @@ impl WriteQueue {
     }
 
     /// Unsent payload of the last buffer.
-    fn last_bytes(&self, next: u32) -> u64 {
+    fn last_bytes(&self, next: u64) -> u64 {
         let begin = self.ends.back().map_or(next, |&end| end.max(next));
-        self.written_bytes
-            .saturating_sub(u64::from(begin) * self.mss_bytes)
+        self.written_bytes.saturating_sub(begin)
     }
 
-    fn unsent_bytes(&self, next: u32) -> u64 {
-        self.written_bytes
-            .saturating_sub(u64::from(next) * self.mss_bytes)
+    /// Payload that is not sent.
+    #[inline]
+    pub(super) fn unsent_bytes(&self, next: u64) -> u64 {
+        self.written_bytes.saturating_sub(next)
     }
 
     /// sk_wmem_queued.
-    fn memory_bytes(&mut self, next: u32, una: u32) -> u64 {
+    fn memory_bytes(&mut self, next: u64, una: u64) -> u64 {
         self.free_before(una);
-        let is_empty = self.written_bytes <= u64::from(next) * self.mss_bytes;
+        let is_empty = self.written_bytes <= next;
         let buffers = self.sent.len() + self.ends.len() + usize::from(!is_empty);
-        let payload_bytes = self
-            .written_bytes
-            .saturating_sub(u64::from(una) * self.mss_bytes);
+        let payload_bytes = self.written_bytes.saturating_sub(una);
         payload_bytes + buffers as u64 * self.buffer_bytes
     }
 
-    fn free_before(&mut self, una: u32) {
+    fn free_before(&mut self, una: u64) {
         while self.sent.front().is_some_and(|&end| end <= una) {
             self.sent.pop_front();
         }
         while self.sent_psh_ends.front().is_some_and(|&end| end <= una) {
             self.sent_psh_ends.pop_front();
         }
-        let acked_bytes = u64::from(una) * self.mss_bytes;
-        while self
-            .write_starts
-            .get(1)
-            .is_some_and(|&next| next <= acked_bytes)
-        {
+        while self.write_starts.get(1).is_some_and(|&next| next <= una) {
             self.write_starts.pop_front();
         }
     }
@@ -509,7 +517,7 @@ mod tests {
     const MSS: u64 = 1448;
 
     /// Appends `bytes` until the queue is full; returns how much was appended.
-    fn append_all(queue: &mut WriteQueue, bytes: u64, next: u32, una: u32) -> u64 {
+    fn append_all(queue: &mut WriteQueue, bytes: u64, next: u64, una: u64) -> u64 {
         let mut left = bytes;
         while left > 0 {
             match queue.append(left, next, una) {
@@ -520,6 +528,15 @@ mod tests {
         bytes - left
     }
 
+    /// Packets up to `next` are sent, those before `una` acknowledged.
+    fn at(next: u64, una: u64) -> Progress {
+        Progress {
+            next: next * MSS,
+            una: una * MSS,
+            una_packet: una as u32,
+        }
+    }
+
     /// As seen on Linux 6.12.117 with BBR, established with a window of 10 and space for three of them:
     /// the first sendfile() appends a pipe of 64 KiB while 10 packets are sent in pairs.
     fn after_first_write() -> WriteQueue {
@@ -528,28 +545,29 @@ mod tests {
         queue.set_goal(65_160);
         // A buffer of half a window; two packets are sent, and the rest of the buffer is filled up.
         assert_eq!(queue.append(65_536, 0, 0), 22 * MSS);
-        queue.send(2, 0);
-        assert_eq!(queue.append(65_536 - 22 * MSS, 2, 0), 2 * MSS);
+        queue.send(2 * MSS, 0);
+        assert_eq!(queue.append(65_536 - 22 * MSS, 2 * MSS, 0), 2 * MSS);
         for end in [4, 6, 8, 10] {
-            queue.send(end, 0);
+            queue.send(end * MSS, 0);
         }
-        assert_eq!(queue.memory_bytes(10, 0), 40_128);
+        assert_eq!(queue.memory_bytes(10 * MSS, 0), 40_128);
         let left = 65_536 - 24 * MSS;
-        assert_eq!(append_all(&mut queue, left, 10, 0), left);
+        assert_eq!(append_all(&mut queue, left, 10 * MSS, 0), left);
         queue
     }
 
     #[test]
     fn memory_is_counted_as_the_kernel_counts_it() {
         let mut queue = after_first_write();
-        assert_eq!(queue.memory_bytes(10, 0), 71_808);
+        assert_eq!(queue.memory_bytes(10 * MSS, 0), 71_808);
         // The next write fills the last buffer, which needs no memory check.
-        assert_eq!(append_all(&mut queue, 65_536, 10, 0), 12_656);
-        assert_eq!((queue.memory_bytes(10, 0), queue.end), (84_464, 54));
+        assert_eq!(append_all(&mut queue, 65_536, 10 * MSS, 0), 12_656);
+        assert_eq!(queue.memory_bytes(10 * MSS, 0), 84_464);
+        assert_eq!(queue.written_bytes, 54 * MSS);
         // An ACK of half a burst frees payload; an ACK of all of it also frees the buffer.
-        assert_eq!(queue.memory_bytes(10, 1), 83_016);
-        queue.send(12, 1);
-        assert_eq!(queue.memory_bytes(12, 2), 81_568);
+        assert_eq!(queue.memory_bytes(10 * MSS, MSS), 83_016);
+        queue.send(12 * MSS, MSS);
+        assert_eq!(queue.memory_bytes(12 * MSS, 2 * MSS), 81_568);
     }
 
     #[test]
@@ -586,25 +604,25 @@ mod tests {
         let mut queue = roomy(100);
         assert_eq!(append_all(&mut queue, 100 * MSS, 0, 0), 100 * MSS);
         for end in (2..=100).step_by(2) {
-            queue.send(end, 0);
+            queue.send(end * MSS, 0);
         }
         let buffers = |queue: &mut WriteQueue| {
-            let bytes = queue.memory_bytes(100, 0) - 100 * MSS;
+            let bytes = queue.memory_bytes(100 * MSS, 0) - 100 * MSS;
             assert_eq!(bytes % BUFFER_BYTES, 0);
             bytes / BUFFER_BYTES
         };
         assert_eq!(buffers(&mut queue), 50);
         for number in (2..100).step_by(2) {
-            queue.merge_before(number, 0);
+            queue.merge_before(number * MSS, 0);
         }
         assert_eq!(buffers(&mut queue), 3);
-        assert_eq!(queue.sent, [48, 92, 100]);
+        assert_eq!(queue.sent, [48, 92, 100].map(|end| end * MSS));
         // Nothing meets there any more; a split buffer is two again.
-        queue.merge_before(10, 0);
-        queue.cut_before(51, 0);
-        queue.cut_before(51, 0);
-        queue.cut_before(100, 0);
-        assert_eq!(queue.sent, [48, 51, 92, 100]);
+        queue.merge_before(10 * MSS, 0);
+        queue.cut_before(51 * MSS, 0);
+        queue.cut_before(51 * MSS, 0);
+        queue.cut_before(100 * MSS, 0);
+        assert_eq!(queue.sent, [48, 51, 92, 100].map(|end| end * MSS));
     }
 
     #[test]
@@ -612,20 +630,20 @@ mod tests {
         let mut queue = WriteQueue::new(MSS as u32, 64, 64 << 20);
         queue.expand(20, 2);
         queue.set_goal(1 << 20);
-        while queue.append(MSS, queue.end, 0) > 0 {
-            queue.send(queue.end, 0);
+        while queue.append(MSS, queue.written_bytes, 0) > 0 {
+            queue.send(queue.written_bytes, 0);
         }
         queue.is_blocking = true;
-        let end = queue.end;
+        let end = queue.written_bytes / MSS;
         let has_space =
-            |queue: &mut WriteQueue| queue.may_wake(1, 20) && queue.wakes(end, 1, false);
+            |queue: &mut WriteQueue| queue.may_wake(1, 20) && queue.wakes(at(end, 1), false);
         let mut freed = 0;
         while !has_space(&mut queue) {
-            queue.merge_before(2 + freed, 1);
+            queue.merge_before((2 + freed) * MSS, MSS);
             freed += 1;
             assert!(freed < end, "woken while memory is there");
         }
-        let memory_bytes = queue.memory_bytes(end, 1);
+        let memory_bytes = queue.memory_bytes(end * MSS, MSS);
         assert!(memory_bytes * 3 / 2 <= queue.limit_bytes);
         assert!((memory_bytes + BUFFER_BYTES) * 3 / 2 > queue.limit_bytes);
     }
@@ -634,18 +652,19 @@ mod tests {
     fn a_blocked_application_is_woken_when_a_third_of_the_limit_is_free() {
         // In the same run 66,672 bytes of 82,944 do not wake it, but of 172,800, with a window of 25, do.
         let mut queue = after_first_write();
-        append_all(&mut queue, 65_536, 10, 0);
+        append_all(&mut queue, 65_536, 10 * MSS, 0);
         queue.is_blocking = true;
         assert!(queue.expand(12, 3));
         assert_eq!(queue.limit_bytes, 82_944);
         for end in (12..=40).step_by(2) {
-            queue.send(end, (end - 8) / 2);
-            assert!(!queue.wakes(end, (end - 8) / 2, false));
+            let una = (end - 8) / 2;
+            queue.send(end * MSS, una * MSS);
+            assert!(!queue.wakes(at(end, una), false));
         }
-        assert_eq!(queue.memory_bytes(40, 16), 66_672);
+        assert_eq!(queue.memory_bytes(40 * MSS, 16 * MSS), 66_672);
         assert!(queue.may_wake(16, 25) && queue.expand(25, 3));
         assert_eq!(queue.limit_bytes, 172_800);
-        assert!(queue.wakes(40, 16, true));
+        assert!(queue.wakes(at(40, 16), true));
         assert!(!queue.is_blocking);
     }
 
@@ -657,18 +676,18 @@ mod tests {
         let bytes = 38 * MSS;
         assert_eq!(append_all(&mut queue, bytes, 0, 0), bytes);
         let just_enough = (64_512 - 2 * BUFFER_BYTES) * 2 / 3 / MSS;
-        let una = (38 - just_enough) as u32;
-        queue.send(una + 1, una);
+        let una = 38 - just_enough;
+        queue.send((una + 1) * MSS, una * MSS);
         queue.is_blocking = true;
-        assert!(queue.wakes(una + 1, una, true));
+        assert!(queue.wakes(at(una + 1, una), true));
         let mut with_more_buffers = una + 1;
         for end in una + 2..una + 8 {
-            queue.send(end, una);
+            queue.send(end * MSS, una * MSS);
             with_more_buffers = end;
         }
-        assert!(!queue.has_space(with_more_buffers, una) && queue.is_blocking);
+        assert!(!queue.has_space(at(with_more_buffers, una)) && queue.is_blocking);
         // One that was not woken does not look.
-        assert!(queue.has_space(with_more_buffers, una));
+        assert!(queue.has_space(at(with_more_buffers, una)));
     }
 
     /// A queue with much space, whose buffers should hold `goal_packets`.
@@ -685,11 +704,12 @@ mod tests {
         // machine, whose writes block every 60 packets: buffers end within packets there.
         let mut queue = roomy(44);
         for _ in 0..18 {
-            queue.begin_write();
+            queue.begin_write(0);
             assert_eq!(append_all(&mut queue, 2 * MSS, 0, 0), 2 * MSS);
         }
-        assert_eq!(queue.ends, [34]);
-        assert!(!queue.take_psh(33) && queue.take_psh(34) && !queue.take_psh(36));
+        assert_eq!(queue.ends, [34 * MSS]);
+        assert!(!queue.take_psh(34 * MSS - 1) && queue.take_psh(34 * MSS));
+        assert!(!queue.take_psh(36 * MSS));
     }
 
     #[test]
@@ -702,7 +722,7 @@ mod tests {
             queue.set_goal(2 * later_goal * MSS);
             queue.begin_call(0, 0);
             append_all(&mut queue, 4 * MSS, 0, 0);
-            assert_eq!(queue.take_psh(31), has_psh, "{later_goal}");
+            assert_eq!(queue.take_psh(31 * MSS), has_psh, "{later_goal}");
         }
     }
 
@@ -713,30 +733,33 @@ mod tests {
         let mut queue = roomy(15);
         queue.begin_call(0, 0);
         append_all(&mut queue, 15 * MSS, 0, 0);
-        queue.send(10, 0);
-        queue.mark_push(10);
-        queue.append(10 * MSS, 10, 0);
-        assert!(!queue.take_psh(24) && queue.take_psh(25));
+        queue.send(10 * MSS, 0);
+        queue.mark_push(10 * MSS);
+        queue.append(10 * MSS, 10 * MSS, 0);
+        assert!(!queue.take_psh(24 * MSS) && queue.take_psh(25 * MSS));
         let mut queue = roomy(15);
         append_all(&mut queue, 15 * MSS, 0, 0);
-        queue.send(10, 0);
-        queue.mark_push(10);
+        queue.send(10 * MSS, 0);
+        queue.mark_push(10 * MSS);
         queue.begin_call(0, 0);
-        queue.append(10 * MSS, 10, 0);
-        assert!(!queue.take_psh(25));
+        queue.append(10 * MSS, 10 * MSS, 0);
+        assert!(!queue.take_psh(25 * MSS));
     }
 
     #[test]
     fn where_each_page_is_a_call_of_its_own_every_page_clears_psh() {
-        // tcp_sendpage() of Linux 6.1: scripts 61-32 and 61-84 of the differential test.
-        let mut queue = roomy(15);
-        queue.sends_page_by_page = true;
-        queue.begin_call(0, 0);
-        append_all(&mut queue, 15 * MSS, 0, 0);
-        queue.send(10, 0);
-        queue.mark_push(10);
-        queue.append(10 * MSS, 10, 0);
-        assert!(!queue.take_psh(25));
+        // tcp_sendpage() of Linux 6.1: scripts 61-32, 61-84 and 9061-78 of the differential test. The 15 packets
+        // end in the sixth page, which has 2,856 bytes left.
+        for (sent, is_kept) in [(10, false), (2, false), (1, true)] {
+            let mut queue = roomy(15);
+            queue.sends_page_by_page = true;
+            queue.begin_call(0, 0);
+            append_all(&mut queue, 15 * MSS, 0, 0);
+            queue.send(sent * MSS, 0);
+            queue.mark_push(sent * MSS);
+            assert_eq!(queue.append(sent * MSS, sent * MSS, 0), sent * MSS);
+            assert_eq!(queue.take_psh((15 + sent) * MSS), is_kept, "{sent}");
+        }
     }
 
     #[test]
@@ -747,8 +770,8 @@ mod tests {
         queue.mark_push(0);
         queue.begin_call(0, 0);
         append_all(&mut queue, 5 * MSS, 0, 0);
-        assert_eq!(queue.first_packets(0, 7, true), (7, false));
-        assert!(!queue.take_psh(6) && queue.take_psh(7));
+        assert_eq!(queue.first_bytes(0, 7 * MSS, true), (7 * MSS, false));
+        assert!(!queue.take_psh(6 * MSS) && queue.take_psh(7 * MSS));
     }
 
     #[test]
@@ -758,7 +781,7 @@ mod tests {
         queue.limit_bytes = 100_000;
         let mut next = 0;
         while queue.append(1 << 20, next, 0) > 0 {
-            next += 4;
+            next += 4 * MSS;
             queue.send(next, 0);
         }
         let most_bytes = 100_000 + 2 * (44 * MSS + BUFFER_BYTES);
@@ -776,10 +799,26 @@ mod tests {
         for bytes in [87 * MSS, 65_536, 65_536, 65_536] {
             queue.begin_call(next, 0);
             append_all(&mut queue, bytes, next, 0);
-            next = queue.end;
+            next = queue.written_bytes / MSS * MSS;
             queue.send(next, 0);
         }
-        assert!((87 + 88..=87 + 90).contains(&next), "{next}");
+        let packets = next / MSS;
+        assert!((87 + 88..=87 + 90).contains(&packets), "{packets}");
+    }
+
+    #[test]
+    fn a_write_beyond_the_limit_completes_the_last_buffer() {
+        // tcp_sendmsg_locked() looks at the limit where it starts a buffer: script 20261130-124 of the differential
+        // test. 25 packets of the first buffer were sent before.
+        let mut queue = roomy(32);
+        let next = 25 * MSS;
+        append_all(&mut queue, 32 * MSS, 0, 0);
+        queue.send(next, 0);
+        append_all(&mut queue, 17 * MSS, next, 0);
+        queue.limit_bytes = 40 * MSS;
+        queue.begin_write(next);
+        queue.begin_call(next, 0);
+        assert_eq!(append_all(&mut queue, 20 * MSS, next, 0), 8 * MSS);
     }
 
     #[test]
@@ -792,10 +831,10 @@ mod tests {
             while queue.append(1 << 20, 0, 0) > 0 {}
             queue.is_blocking = true;
             let mut una = 0;
-            while !(queue.may_wake(una, window) && queue.wakes(una + 1, una, false)) {
-                let bytes = queue.memory_bytes(una + 1, una);
+            while !(queue.may_wake(una as u32, window) && queue.wakes(at(una + 1, una), false)) {
+                let bytes = queue.memory_bytes((una + 1) * MSS, una * MSS);
                 assert!(bytes + bytes / 2 > queue.limit_bytes, "{window} {una}");
-                queue.send(una + 1, una);
+                queue.send((una + 1) * MSS, una * MSS);
                 una += 1;
             }
         }
@@ -808,12 +847,17 @@ mod tests {
         queue.expand(100, 2);
         queue.set_goal(1 << 20);
         assert_eq!(append_all(&mut queue, 10 * MSS, 0, 0), 10 * MSS);
-        assert_eq!(queue.first_packets(0, 3, true), (4, false));
-        assert_eq!(queue.first_packets(0, 6, false), (4, false));
-        assert_eq!(queue.first_packets(0, 6, true), (6, false));
-        assert_eq!(queue.first_packets(0, 9, true), (8, false));
-        assert_eq!(queue.first_packets(0, 9, true), (9, false));
-        assert_eq!(queue.first_packets(0, 20, true), (10, true));
+        for (wanted, grows, expected) in [
+            (3, true, (4, false)),
+            (6, false, (4, false)),
+            (6, true, (6, false)),
+            (9, true, (8, false)),
+            (9, true, (9, false)),
+            (20, true, (10, true)),
+        ] {
+            let (bytes, is_last) = queue.first_bytes(0, wanted * MSS, grows);
+            assert_eq!((bytes, is_last), (expected.0 * MSS, expected.1), "{wanted}");
+        }
         assert_eq!(queue.memory_bytes(0, 0), 10 * MSS + BUFFER_BYTES);
     }
 
@@ -827,21 +871,9 @@ mod tests {
         let buffer = 45 * MSS;
         assert_eq!(append_all(&mut queue, 1 << 20, 0, 0), 3 * buffer);
         queue.is_blocking = true;
-        queue.send(89, 0);
-        assert!(!queue.wakes(89, 0, true) && queue.is_blocking);
-        queue.send(90, 0);
-        assert!(queue.wakes(90, 0, true));
-    }
-
-    #[test]
-    fn an_application_that_stops_leaves_complete_packets_only() {
-        let mut queue = WriteQueue::new(MSS as u32, 45, 64 << 20);
-        queue.expand(1000, 2);
-        queue.set_goal(1 << 20);
-        append_all(&mut queue, 100 * MSS + 7, 0, 0);
-        queue.send(10, 0);
-        assert_eq!(queue.finish(10), 100);
-        assert_eq!(queue.written_bytes(), 100 * MSS);
-        assert_eq!(queue.finish(120), 120);
+        queue.send(89 * MSS, 0);
+        assert!(!queue.wakes(at(89, 0), true) && queue.is_blocking);
+        queue.send(90 * MSS, 0);
+        assert!(queue.wakes(at(90, 0), true));
     }
 }

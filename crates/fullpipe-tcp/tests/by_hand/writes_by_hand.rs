@@ -277,6 +277,33 @@ fn a_short_packet_does_not_wait_for_full_ones() {
 }
 
 #[test]
+fn what_bursts_leave_of_the_receive_window_is_filled_with_a_part_of_a_packet() {
+    // tcp_mss_split_point(); tcp_snd_wnd_test() asks for room for the first packet of a burst.
+    for (burst_packets, payloads) in [(1, vec![1_448, 1_448]), (4, vec![1_448, 1_448, 700])] {
+        let mut script = Script::new(Setup {
+            is_written: true,
+            rtt_ns: MS, // bursts are not cut
+            burst_packets,
+            ..Setup::default()
+        });
+        script.writes_bytes(FULL);
+        sent(&mut script);
+        script.at(MS).takes(ack(1).window(2 * FULL + 700));
+        script.writes_bytes(5 * FULL);
+        let window: Vec<u32> = sent(&mut script).iter().map(|packet| packet.1).collect();
+        assert_eq!(window, payloads);
+        // What follows is cut into packets from there on.
+        script.at(2 * MS).takes(ack(1 + window.len() as u32));
+        let rest: Vec<u32> = sent(&mut script).iter().map(|packet| packet.1).collect();
+        assert_eq!(rest[..2], [1_448, 1_448]);
+        assert_eq!(rest.iter().chain(&window).sum::<u32>(), 5 * 1_448);
+        let next = 1 + (window.len() + rest.len()) as u32;
+        script.at(3 * MS).takes(ack(next));
+        assert!(script.sender().is_drained());
+    }
+}
+
+#[test]
 fn a_short_packet_that_waits_leaves_with_the_fin() {
     // tcp_send_fin(): __tcp_push_pending_frames() with TCP_NAGLE_OFF.
     let mut script = application(10);

@@ -240,7 +240,8 @@ fn lost_packets_are_retransmitted_buffer_by_buffer() {
     };
     let mut sender = sender("reno", config);
     assert_eq!(sends(&mut sender, START).len(), 20);
-    let now_ns = START + RTT;
+    sender.on_ack(START + RTT, &ack(1, START));
+    let now_ns = START + RTT + MS;
     sender.on_ack(now_ns, &sack(1, START, &[(6, 20), (3, 4)]));
     let again = sends(&mut sender, now_ns);
     let bursts: Vec<(u32, bool)> = again

@@ -25,6 +25,7 @@ use super::ack_info::AckInfo;
 use super::flight::{Flight, LostPacket};
 use super::journal::SenderEvent;
 use super::rtt::Rtt;
+use super::scoreboard::Sent;
 use super::stream::Stream;
 
 pub(super) use self::undo::echoes_before;
@@ -188,15 +189,10 @@ impl Recovery {
         self.timeouts = 0;
     }
 
-    /// A packet was delivered: it had these flags and was sent at this time and place.
+    /// A packet was delivered, with this record.
     #[inline(always)]
-    pub(super) fn delivered(
-        &mut self,
-        (flags, at_ns, order): (u8, u64, u32),
-        now_ns: u64,
-        min_rtt_us: u32,
-    ) {
-        self.rack.delivered(flags, at_ns, order, now_ns, min_rtt_us);
+    pub(super) fn delivered(&mut self, sent: &Sent, now_ns: u64, min_rtt_us: u32) {
+        self.rack.delivered(sent, now_ns, min_rtt_us);
     }
 
     /// A packet that was sent once was SACKed: looks for reordering and spurious timeouts.

@@ -9,6 +9,10 @@ pub(super) struct Rack {
     /// The newest transmission that was delivered, and the RTT that it had.
     newest: u32,
     rtt_us: u64,
+    /// Of the packet delivered last: when it was sent, by which reading of the clock, and its serial number.
+    last_ns: u64,
+    last_reading: u8,
+    last_order: u32,
     /// Packets have to be examined: something was delivered since, or an undo cleared the marks.
     is_due: bool,
 }
@@ -26,24 +30,28 @@ pub(super) enum Verdict {
 impl Rack {
     /// tcp_rack_advance(): a packet was delivered; keeps the one that was sent last.
     #[inline]
-    pub(super) fn delivered(
-        &mut self,
-        flags: u8,
-        at_ns: u64,
-        order: u32,
-        now_ns: u64,
-        min_rtt_us: u32,
-    ) {
-        let rtt_us = now_ns.saturating_sub(at_ns) / 1000;
+    pub(super) fn delivered(&mut self, sent: &Sent, now_ns: u64, min_rtt_us: u32) {
+        let rtt_us = now_ns.saturating_sub(sent.at_ns) / 1000;
         // Faster than the minimum RTT: the original was delivered, not the retransmission.
-        if flags & EVER_RETRANS != 0 && rtt_us < u64::from(min_rtt_us) {
+        if sent.flags & EVER_RETRANS != 0 && rtt_us < u64::from(min_rtt_us) {
             return;
         }
         self.is_due = true;
         self.rtt_us = rtt_us;
-        if is_later(order, self.newest) {
-            self.newest = order;
+        self.last_ns = sent.at_ns;
+        self.last_reading = sent.reading;
+        self.last_order = sent.order;
+        if is_later(sent.order, self.newest) {
+            self.newest = sent.order;
         }
+    }
+
+    /// Whether a packet was sent at the same time as the one delivered last, but later: a kernel's clock goes on
+    /// between the bursts of a write, and between retransmissions and new data (tcp_mstamp_refresh()).
+    fn is_just_behind(&self, sent: &Sent) -> bool {
+        sent.at_ns == self.last_ns
+            && sent.reading != self.last_reading
+            && is_later(sent.order, self.last_order)
     }
 
     /// All packets are examined anew.
@@ -74,7 +82,7 @@ impl Rack {
             return Verdict::TooNew;
         }
         let age_us = now_ns.saturating_sub(sent.at_ns) / 1000;
-        let limit_us = self.rtt_us + window_us;
+        let limit_us = self.rtt_us + window_us + u64::from(self.is_just_behind(sent));
         match age_us >= limit_us {
             true => Verdict::Lost,
             false => Verdict::WaitUs(limit_us - age_us),
@@ -97,8 +105,31 @@ mod tests {
     /// Transmission 5, sent at 10 ms, is delivered at 50 ms.
     fn rack() -> Rack {
         let mut rack = Rack::default();
-        rack.delivered(0, 10 * MS, 5, 50 * MS, 40_000);
+        rack.delivered(&sent(5, 10 * MS), 50 * MS, 40_000);
         rack
+    }
+
+    fn sent_again(order: u32, at_ns: u64) -> Sent {
+        let mut sent = sent(order, at_ns);
+        sent.flags = EVER_RETRANS;
+        sent
+    }
+
+    #[test]
+    fn a_packet_of_the_next_burst_of_a_write_was_sent_later_than_one_of_the_burst_before() {
+        // The RTT is that of the packet delivered last, even if another one was sent later (tcp_rack_advance()):
+        // script 9012-128 of the differential test.
+        let of = |order, reading| {
+            let mut sent = sent(order, 10 * MS);
+            sent.reading = reading;
+            sent
+        };
+        let mut rack = Rack::default();
+        rack.delivered(&of(6, 3), 50 * MS, 40_000);
+        rack.delivered(&of(2, 1), 50 * MS, 40_000);
+        assert_eq!(rack.judge(&of(3, 2), 50 * MS, 0), Verdict::WaitUs(1));
+        assert_eq!(rack.judge(&of(3, 1), 50 * MS, 0), Verdict::Lost);
+        assert_eq!(rack.judge(&of(1, 0), 50 * MS, 0), Verdict::Lost);
     }
 
     #[test]
@@ -122,10 +153,10 @@ mod tests {
         // RFC 8985 section 6.2, step 2: the ACK is the original's.
         let mut rack = rack();
         assert!(rack.take_due() && !rack.take_due());
-        rack.delivered(EVER_RETRANS, 60 * MS, 9, 99 * MS, 40_000);
+        rack.delivered(&sent_again(9, 60 * MS), 99 * MS, 40_000);
         assert!(!rack.take_due());
         assert_eq!(rack.judge(&sent(8, 0), 900 * MS, 0), Verdict::TooNew);
-        rack.delivered(EVER_RETRANS, 60 * MS, 9, 101 * MS, 40_000);
+        rack.delivered(&sent_again(9, 60 * MS), 101 * MS, 40_000);
         assert_eq!(rack.judge(&sent(8, 0), 900 * MS, 0), Verdict::Lost);
         assert_eq!(rack.rtt_us(), 41_000);
     }

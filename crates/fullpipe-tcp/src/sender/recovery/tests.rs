@@ -133,7 +133,11 @@ impl Path {
             let mut record = Sent::first_of(1, sent_ns, self.flight.inflight() + 1, 0);
             self.rate.sent(&mut record, sent_ns / 1000, false);
             self.flight.send(1, record);
-            self.queue.send(self.flight.next(), self.flight.una());
+            let (next, una) = (self.flight.next(), self.flight.una());
+            self.queue.send(
+                self.stream.bytes_before(next),
+                self.stream.bytes_before(una),
+            );
             self.recovery.sent(1);
         }
     }
@@ -179,6 +183,7 @@ impl Path {
             min_rtt_us: self.host.rtt.min_us(),
             retransmissions: self.retransmissions,
             flight: &mut self.flight,
+            stream: &self.stream,
             queue: &mut self.queue,
             rate: &mut self.rate,
             recovery: &mut self.recovery,
