@@ -12,7 +12,13 @@ from fullpipe.plan.resolve import resolve
 from repository_scripts import script
 
 #: What the papers number: figures, tables.
-NUMBERED = {"sarpkaya2025": ({2, 3, 4, 5, 6}, set()), "bless2025": (set(range(1, 16)), {"I"})}
+NUMBERED = {
+    "ahsan2025a": (set(range(1, 18)), {"1", "2", "3", "4"}),
+    "ahsan2025b": (set(range(1, 9)), {"1", "2"}),
+    "ahsan2026": (set(range(1, 34)), {"1", "2", "3", "4", "5", "6", "7"}),
+    "sarpkaya2025": ({2, 3, 4, 5, 6}, set()),
+    "bless2025": (set(range(1, 16)), {"I"}),
+}
 
 
 @pytest.mark.parametrize("path", CATALOGUE + PUBLISHED, ids=lambda path: str(path.stem))
@@ -35,10 +41,27 @@ def test_every_figure_and_table_of_a_paper_has_an_entry(paper: str) -> None:
                 numbers = [int(number) for number in re.findall(r"\d+", span)]
                 ends = re.findall(r"(\d+) to (\d+)", span)
                 figures |= {*numbers, *(n for a, b in ends for n in range(int(a), int(b) + 1))}
-            tables |= set(re.findall(r"Table ([IVX]+|\d+)", entry.figure))
+            for names in re.findall(r"Tables? ([IVX\d, and]+)", entry.figure):
+                tables |= set(re.findall(r"[IVX]+|\d+", names))
     wanted_figures, wanted_tables = NUMBERED[paper]
     assert wanted_figures <= figures
     assert wanted_tables <= tables
+
+
+@pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
+def test_what_a_figure_shows_is_drawn(path: Path) -> None:
+    entry = of_catalogue(path)
+    assert entry.plot or not entry.runnable or "Fig" not in entry.figure
+
+
+@pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
+def test_short_runs_last_as_long_as_a_papers_or_the_entry_says_so(path: Path) -> None:
+    entry = of_catalogue(path)
+    if entry.paper in NUMBERED and entry.runnable:
+        short, whole = (
+            {cell.scenario.duration for cell in entry.cells(s)} for s in ("default", "full")
+        )
+        assert short <= whole or "default" in entry.differs
 
 
 def test_the_bibliography_has_the_papers_of_the_catalogue_and_no_others() -> None:

@@ -304,6 +304,13 @@ class Entry(_Gridded):
         counts = [count for name, count in self.repetitions_on.items() if name == engine]
         return counts[0] if counts else self._options(size).repetitions or self.repetitions
 
+    @property
+    def shortened(self) -> bool:
+        """Whether the default size differs from the paper's."""
+        default, full = self.default, self.full
+        same = default.axis == full.axis and default.scenario == full.scenario
+        return not same or self.repetitions_of("default") != self.repetitions_of("full")
+
     def cells(self, size: Size) -> list[Cell]:
         """The cells of this size. Raises UserError naming file, cell and key."""
         return self._cells[size]

@@ -169,7 +169,8 @@ def _runs(judgement: EntryVerdicts) -> str:
         return "not run"
     runs = str(low) if low == high else f"{low} to {high}"
     many = "s" if high > 1 else ""
-    size = "the paper's size" if results.size == "full" else "short size"
+    whole = results.size == "full" or not results.entry.shortened
+    size = "the paper's size" if whole else "short size"
     cells = f"each of {len(results.points)} cells" if len(results.points) > 1 else "one cell"
     text = f"{runs} run{many} of {cells}, {size}"
     if results.missing:
