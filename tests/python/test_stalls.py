@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -10,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.congestion.userfiles.stalls import StallClock, queued_s
+from fullpipe.congestion.userfiles.stalls import (
+    StallClock,
+    communicate,
+    queued_s,
+    queued_together_s,
+)
 
 
 class Times:
@@ -98,3 +104,46 @@ def test_a_process_that_sleeps_waits_for_no_processor_and_one_that_shares_it_doe
 
 def test_without_such_a_process_nothing_is_counted() -> None:
     assert queued_s(2**31 - 1) == 0
+    assert queued_together_s(2**31 - 1) == 0
+
+
+def test_a_program_that_only_waits_for_a_processor_is_waited_for() -> None:
+    looks = itertools.count()
+    with subprocess.Popen(
+        ["sh", "-c", "read line; echo $line"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0,
+    ) as process:  # fmt: skip
+        feed, process.stdin = process.stdin, None
+
+        def waits(_group: int) -> float:
+            count = next(looks)
+            if count == 10:
+                assert feed is not None
+                feed.write("done\n")
+                feed.close()
+            return 1000.0 * count
+
+        assert communicate(process, 0.01, waits)[0] == "done\n"
+
+
+def test_a_program_that_sleeps_for_its_limit_is_not_waited_for() -> None:
+    with subprocess.Popen(
+        ["sleep", "1000"], stdout=subprocess.PIPE, text=True, process_group=0
+    ) as process:
+        with pytest.raises(subprocess.TimeoutExpired):
+            communicate(process, 0.1)
+        process.kill()
+
+
+def test_a_compiler_waits_while_the_processes_that_it_started_wait() -> None:
+    """Their parent sleeps meanwhile."""
+    core = min(os.sched_getaffinity(0))
+    loop = f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"
+    with subprocess.Popen(
+        ["sh", "-c", '"$0" -c "$1" & "$0" -c "$1" & wait', sys.executable, loop], process_group=0
+    ) as process:
+        try:
+            while queued_together_s(process.pid) < queued_s(process.pid) + 0.1:
+                assert process.poll() is None
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)

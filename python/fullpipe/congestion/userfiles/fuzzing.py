@@ -20,10 +20,12 @@ from fullpipe.congestion.userfiles.errors import explain_errors
 from fullpipe.congestion.userfiles.native import defines
 from fullpipe.congestion.userfiles.preprocessing import preprocess
 from fullpipe.congestion.userfiles.source import Source, keep
+from fullpipe.congestion.userfiles.stalls import communicate
 
 #: Number of connections, of 1,000 calls each.
 CONNECTIONS = 2000
-#: Time limit for all calls. The process ends itself if 1,000 calls take 2 s of CPU time.
+#: Limit of all calls, without waits for a processor. The process ends itself if 1,000 calls take
+#: 2 s of processor time.
 TIMEOUT_S = 60.0
 
 _SANITIZED = (
@@ -114,11 +116,11 @@ def _answer(command: list[str], note: BinaryIO) -> subprocess.CompletedProcess[s
     }  # fmt: skip
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, errors="replace", env=environment, pass_fds=(note.fileno(),),
+        text=True, errors="replace", env=environment, pass_fds=(note.fileno(),), process_group=0,
         preexec_fn=toolchain.confined_to(command[0]),
     ) as process:  # fmt: skip
         try:
-            said, errors = process.communicate(timeout=TIMEOUT_S)
+            said, errors = communicate(process, TIMEOUT_S)
         except BaseException as error:
             process.kill()
             process.communicate()

@@ -1,11 +1,17 @@
-"""The clock of a worker's watchdog (pool.py). Must never know what the worker does."""
+"""Clocks of what processes compute and sleep, without their waits for a processor: of a worker's
+watchdog (pool.py), and of compilers. Must never know what the processes do.
+"""
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+#: How often the time of a process is counted.
+_LOOK_S = 0.25
 
 
 def queued_s(pid: int) -> float:
@@ -20,6 +26,27 @@ def computed_s(pid: int) -> float:
     return _schedstat(pid, 0)
 
 
+def queued_together_s(group: int) -> float:
+    """`queued_s` of all processes of a process group."""
+    return sum(map(queued_s, _members(group)))
+
+
+def communicate(
+    process: subprocess.Popen[str],
+    limit_s: float,
+    queued_together: Callable[[int], float] = queued_together_s,
+) -> tuple[str, str]:
+    """What the leader of a process group wrote to its pipes until it ended. Raises TimeoutExpired
+    once the group has computed or slept for `limit_s`: its waits for a processor do not count."""
+    clock = StallClock(2 * _LOOK_S, lambda: queued_together(process.pid))
+    while True:
+        try:
+            return process.communicate(timeout=min(_LOOK_S, limit_s))
+        except subprocess.TimeoutExpired:
+            if clock.look() >= limit_s:
+                raise
+
+
 def threads_of(pid: int) -> int:
     """The number of a process's threads (/proc/PID/stat, num_threads of proc(5)); 0 without such a
     process."""
@@ -27,6 +54,16 @@ def threads_of(pid: int) -> int:
         # What is in brackets, the program's name, may have blanks.
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[17])
     return 0
+
+
+def _members(group: int) -> list[int]:
+    """The processes of a process group (/proc/PID/stat, pgrp of proc(5))."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
+                found.append(int(folder.name))
+    return found
 
 
 def _schedstat(pid: int, field: int) -> float:
