@@ -15,6 +15,7 @@ import pytest
 import tomli_w
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.toml import parse_toml
 from fullpipe.sweep import running, schedule
 from fullpipe.sweep.cells import Cell, asked, cells_of, plan_runs
 from fullpipe.sweep.merging import merge
@@ -64,7 +65,8 @@ def test_axes_are_columns_as_written_and_in_base_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "written", "base"),
     [
-        ([0.5, 1, 2, 16], "double", None), (["0.5", 1, "16"], "double", None),
+        ([0.5, 1, 2, 16], "double", None), ([0.5, 1.5], "double", None),
+        ([1, 2, 16], "int64", None), (["0.5", 1, "16"], "double", None),
         (["0%", "0.5%"], "string", ("fraction", [0.0, 0.005])),
         (["2bdp", "16bdp"], "string", ("bdp", [2.0, 16.0])),
         ([True, False], "bool", None), (["red", "1"], "string", None),
@@ -73,7 +75,8 @@ def test_axes_are_columns_as_written_and_in_base_units(tmp_path: Path) -> None:
 def test_numbers_and_quantities_of_an_axis_are_numbers(
     values: list[object], written: str, base: tuple[str, list[float]] | None
 ) -> None:
-    cells = [Cell(index, {"axis": value}, [f"{index}"]) for index, value in enumerate(values)]
+    of_file = parse_toml(tomli_w.dumps({"axis": values}))["axis"]
+    cells = [Cell(index, {"axis": value}, [f"{index}"]) for index, value in enumerate(of_file)]
     found = asked(cells)
     assert str(found["axis"].type) == written
     others = set(found.column_names) - {"cell", "seed", "key", "axis"}

@@ -166,7 +166,7 @@ def _column(values: Sequence[Any]) -> pa.Array:
         value if number is None or number.unit else number.value
         for value, number in zip(values, numbers, strict=True)
     ]
-    kinds = set(map(type, values))
+    kinds = {_kind(value) for value in values}
     if kinds == {bool}:
         return column(values, pa.bool_())
     if kinds == {int}:
@@ -174,3 +174,8 @@ def _column(values: Sequence[Any]) -> pa.Array:
     if kinds & {int, float} and kinds <= {int, float, type(None)}:
         return column(values, pa.float64())
     return column([None if value is None else str(value) for value in values], pa.string())
+
+
+def _kind(value: Any) -> type:
+    """Its type; float of every real, since a file's are of a class of their own (WrittenFloat)."""
+    return float if isinstance(value, float) else type(value)
