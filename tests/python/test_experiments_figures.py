@@ -16,6 +16,8 @@ from fullpipe.experiments import judge
 from fullpipe.experiments.figures import Figure, _tukey, figures
 from fullpipe.experiments.run_store import StoredRun
 from fullpipe.experiments.verdicts import Results, collect
+from fullpipe.plots.matplotlib_renderer import svg_document
+from fullpipe.plots.model import Grid, Plot, Trace
 from fullpipe.sweep.runs import Run
 
 PLOTS = """
@@ -132,6 +134,20 @@ def test_whiskers_end_within_one_and_a_half_boxes() -> None:
     quantiles = np.array([*(i / 100 for i in range(100)), 10.0])
     # Quartiles 0.25 and 0.75: up to 0.75 + 1.5 x 0.5 = 1.5, which the outlier of 10 exceeds.
     assert _tukey(quantiles) == (0.0, 0.99)
+
+
+def test_a_long_series_is_drawn_with_few_points_and_all_its_extremes() -> None:
+    x = np.arange(20_000.0)
+    y = np.sin(x / 50)
+    y[7_777], y[12_345] = 9.0, -9.0
+    drawn = []
+    svg_document(
+        Grid("", [Plot("a", "", "x", "y", traces=[Trace("run", "#123456", x, y)])]),
+        lambda figure: drawn.append(figure.axes[0].lines[0].get_ydata()),
+    )
+    (values,) = drawn
+    assert len(values) < 1_000
+    assert (values.max(), values.min()) == (9.0, -9.0)
 
 
 def test_a_panel_far_above_the_first_keeps_its_points(tmp_path: Path) -> None:

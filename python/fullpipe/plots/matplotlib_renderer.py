@@ -181,12 +181,17 @@ def svg(plot: Plot, alarm: str = "") -> Markup:
 
 
 def svg_document(grid: Grid, look: Callable[[Figure], None] = lambda _: None) -> str:
-    """The grid as an SVG document. `look` gets the finished figure, to inspect it."""
+    """The grid as an SVG document, with as many points as its panels have pixels. `look` gets the
+    finished figure, to inspect it."""
+    panels = [
+        replace(panel, traces=[thinned(trace, _POINTS_IN_PAGE) for trace in panel.traces])
+        for panel in grid.panels
+    ]
     with mpl.rc_context(_SETTINGS):
-        figure = _grid(grid)
+        figure = _grid(replace(grid, panels=panels))
         text = _svg_text(figure)
         look(figure)
-    return text
+    return _fewer_digits(text)
 
 
 def draw(axes: Any, plot: Plot, legend_below: bool = False, look: Look = _DEFAULT) -> None:
@@ -607,12 +612,17 @@ def _undated(suffix: str) -> dict[str, Any]:
 def _shorter(document: str) -> str:
     """The svg element alone, exact to a tenth of a pixel, without metadata and font lists."""
     body = document[document.index("<svg") :]
-    body = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", body, flags=re.DOTALL)
-    body = _DRAWING.sub(lambda match: _PIXELS.sub(r"\1", match[0]), body)
-    body = re.sub(r"\s*\n\s*", "\n", body)
-    body = _FONT.sub("font-family:sans-serif;", body)
+    body = _fewer_digits(re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL))
     # The page decides how wide it is.
     return re.sub(r'<svg([^>]*?) width="[^"]*"', r"<svg\1", body, count=1)
+
+
+def _fewer_digits(svg: str) -> str:
+    """The same drawing, exact to a tenth of a pixel, without comments, indents and font lists."""
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = _DRAWING.sub(lambda match: _PIXELS.sub(r"\1", match[0]), svg)
+    svg = re.sub(r"\s*\n\s*", "\n", svg)
+    return _FONT.sub("font-family:sans-serif;", svg)
 
 
 def _plain(text: str) -> str:
