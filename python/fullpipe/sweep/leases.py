@@ -14,6 +14,8 @@ from pathlib import Path
 from fullpipe.base.errors import UserError
 
 FILE = ".leases"
+#: What follows an error's reason where runs may be stored.
+CONTINUES = "; what is stored is complete, and the same command continues"
 #: Hexadecimal digits of a key that say where its byte is: an offset has 63 bits.
 _DIGITS = 15
 
@@ -27,7 +29,7 @@ def some_of(folder: Path, keys: Sequence[str]) -> Iterator[set[str]]:
     try:
         file = (folder / FILE).open("ab")
     except OSError as error:
-        raise UserError(f"{folder}: cannot be written: {error.strerror}") from None
+        raise UserError(f"{folder}: cannot be written: {error.strerror}{CONTINUES}") from None
     with file:  # closing it gives all leases back
         held: set[str] = set()
         for key in keys:

@@ -59,8 +59,6 @@ IDENTITY = {
 _REPLACES = "replaces.json"
 #: Files that are locked while something is written.
 _LOCKS = (".compacting", ".adding", ".listing", leases.FILE)
-#: What follows an error's reason where something is stored.
-_CONTINUES = "; what is stored is complete, and the same command continues"
 _ABOUT = frozenset({"format", "fullpipe_version"})
 
 
@@ -83,7 +81,7 @@ class Store:
             raise UserError(f"{folder}: is a file; name a folder")
         if self._is_new:
             with self._writing():
-                if folder.exists() and any(folder.iterdir()):
+                if folder.exists() and not _is_begun(folder):
                     raise UserError(f"{folder}: is not empty and no store; name another with --out")
                 (folder / "parts").mkdir(parents=True, exist_ok=True)
                 (folder / "sweeps").mkdir(exist_ok=True)
@@ -302,14 +300,14 @@ class Store:
     def write_text(self, path: Path, text: str) -> None:
         """Writes a small file, completely or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _whole(path) as partial:
+        with self._whole(path) as partial:
             partial.write_text(text, encoding="utf-8")
 
     def _keep(self, recordings: Mapping[str, Path]) -> None:
         for key, recording in recordings.items():
             folder = self.recording(key)
             folder.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(folder, ignore_errors=True)
+            self._remove(folder)
             recording.rename(folder)
 
     def _complete(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
@@ -356,7 +354,14 @@ class Store:
         kept = {part.name for part in self.parts()}
         for part in self._folders():
             if part.name not in kept:
-                shutil.rmtree(part, ignore_errors=True)
+                self._remove(part)
+
+    def _remove(self, folder: Path) -> None:
+        """Removes a folder, if it is there: a kill leaves it whole or gone."""
+        aside = self.workplace()
+        with contextlib.suppress(OSError):
+            folder.rename(aside)
+            shutil.rmtree(aside, ignore_errors=True)
 
     def _folders(self) -> list[Path]:
         """All folders in `parts`."""
@@ -408,10 +413,21 @@ class Store:
         """A file of `sweeps` to write, which replaces another when it is complete; its checksum is
         listed just before. One program at a time does this."""
         file = self.folder / "sweeps" / name
-        with self._locked(".listing"), _whole(file) as partial:
+        with self._locked(".listing"), self._whole(file) as partial:
             yield partial
             self.write_text(checksums.manifest_of(file), checksums.announced(file, partial))
             partial.replace(file)
+
+    @contextlib.contextmanager
+    def _whole(self, path: Path) -> Iterator[Path]:
+        """A file to write, which replaces another when it is complete."""
+        partial = self.workplace()
+        try:
+            yield partial
+            if partial.exists():
+                partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[None]:
@@ -426,7 +442,7 @@ class Store:
         try:
             yield
         except OSError as error:
-            continues = "" if self._is_new and not self._holds() else _CONTINUES
+            continues = "" if self._is_new and not self._holds() else leases.CONTINUES
             raise UserError(
                 f"{self.folder}: cannot be written: {error.strerror or error}{continues}"
             ) from None
@@ -450,16 +466,13 @@ def _rows(name: str, parts: Sequence[Path]) -> pa.Table:
     return pa.concat_tables([empty({**SCHEMAS, **EXTRA}[name]), *tables])
 
 
-@contextlib.contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A file to write, which replaces another when it is complete."""
-    partial = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
-    try:
-        yield partial
-        if partial.exists():
-            partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _is_begun(folder: Path) -> bool:
+    """Whether a folder holds nothing, or what a program that ended while it made a store left."""
+    empty = [folder / "parts", folder / "sweeps"]
+    return all(
+        path == folder / "work" or (path in empty and path.is_dir() and not any(path.iterdir()))
+        for path in folder.iterdir()
+    )
 
 
 def _replaced_by(part: Path) -> list[str]:

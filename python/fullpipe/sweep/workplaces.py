@@ -25,7 +25,9 @@ def own(work: Path) -> Path:
     key = (os.getpid(), work.absolute())
     if key not in _OWN or not _OWN[key][0].is_dir():
         folder = work / f"{os.getpid()}-{os.urandom(6).hex()}"
-        folder.mkdir(parents=True)
+        with contextlib.suppress(FileNotFoundError):  # another program removed an empty `work`
+            folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / f"{_LOCK}.making").open("wb")
         fcntl.flock(lock, fcntl.LOCK_EX)
         Path(lock.name).rename(folder / _LOCK)
