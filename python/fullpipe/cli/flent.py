@@ -211,11 +211,14 @@ def _import_table(
         rtts = ping_rtts_ms(file)
         ran = dict.fromkeys(total.ran for total in totals)
         cells = [
-            path.name, file.test, file.title, "\n".join(ran),
+            path.name,
+            file.test,
+            file.title,
+            "\n".join(ran),
             "\n".join(f"{total.flows} {total.direction}" for total in totals),
             "\n".join(number(total.rate_bps, 1e6, 2) for total in totals),
             number(float(np.median(rtts)), 1, 2) if rtts.size else "-",
-        ]  # fmt: skip
+        ]
         if flent_interpolation:
             cells.append(f"{interpolated(file, 'throughput').mean():.2f}")
         table.add_row(*cells)
@@ -229,16 +232,23 @@ def _anova_tables(result: Comparison) -> list[Table]:
     summary.title = "Anova: Single Factor, SUMMARY"
     for group in anova.groups:
         summary.add_row(
-            group.name, str(group.count), _figure(group.sum), _figure(group.mean),
+            group.name,
+            str(group.count),
+            _figure(group.sum),
+            _figure(group.mean),
             _figure(group.variance),
-        )  # fmt: skip
+        )
     source = text_table("Source of Variation", right=("SS", "df", "MS", "F", "P-value", "F crit"))
     source.title = "ANOVA"
     source.add_row(
-        "Between Groups", _figure(anova.ss_between), str(anova.df_between),
-        _figure(anova.ms_between), f"{anova.f:.6f}", f"{anova.p_value:.5E}",
+        "Between Groups",
+        _figure(anova.ss_between),
+        str(anova.df_between),
+        _figure(anova.ms_between),
+        f"{anova.f:.6f}",
+        f"{anova.p_value:.5E}",
         f"{anova.f_critical:.6f}",
-    )  # fmt: skip
+    )
     source.add_row(
         "Within Groups", _figure(anova.ss_within), str(anova.df_within), _figure(anova.ms_within)
     )
@@ -248,9 +258,12 @@ def _anova_tables(result: Comparison) -> list[Table]:
         pairs = text_table("Tukey HSD", right=("difference", "low", "high", "adjusted p"))
         for pair in result.tukey:
             pairs.add_row(
-                f"{pair.first} - {pair.second}", _figure(pair.difference), _figure(pair.low),
-                _figure(pair.high), f"{pair.p_value:.3G}",
-            )  # fmt: skip
+                f"{pair.first} - {pair.second}",
+                _figure(pair.difference),
+                _figure(pair.low),
+                _figure(pair.high),
+                f"{pair.p_value:.3G}",
+            )
         tables.append(pairs)
     for table in tables:
         table.title_justify = "left"
@@ -279,13 +292,13 @@ def _test_lines(result: Comparison) -> list[str]:
             f"{levene.statistic:.4f}, p = {levene.p_value:.3G}"
         )
     lines += [
-        f"normality of {found.group}, {found.test}: {found.statistic:.4f}, p = {found.p_value:.3G}"
-        for found in assumptions.normality
+        f"normality of {check.group}, {check.test}: {check.statistic:.4f}, p = {check.p_value:.3G}"
+        for check in assumptions.normality
     ]
     lines += [
-        f"independence of {found.group}: lag-1 autocorrelation {found.lag1:.3f}, "
-        f"Ljung-Box({found.lags}) p = {found.ljung_box_p:.3G}"
-        for found in assumptions.autocorrelation
+        f"independence of {check.group}: lag-1 autocorrelation {check.lag1:.3f}, "
+        f"Ljung-Box({check.lags}) p = {check.ljung_box_p:.3G}"
+        for check in assumptions.autocorrelation
     ]
     return lines
 
@@ -294,10 +307,14 @@ def _bytes_table(totals: Sequence[ByBytes]) -> Table:
     table = text_table("group", "file", "ran", right=("flows", "MiB", "s", "Mbit/s"))
     for total in totals:
         table.add_row(
-            total.group, total.file, total.ran, f"{total.flows} {total.direction}",
-            number(total.bytes_delivered, MIB, 1), number(total.elapsed_s, 1, 1),
+            total.group,
+            total.file,
+            total.ran,
+            f"{total.flows} {total.direction}",
+            number(total.bytes_delivered, MIB, 1),
+            number(total.elapsed_s, 1, 1),
             number(total.rate_bps, 1e6, 2),
-        )  # fmt: skip
+        )
     return table
 
 

@@ -90,9 +90,12 @@ class Case(_Part):
 
         Raises UserError if they are no scenarios."""
         scenario = {
-            "name": f"{self.id} {{path}}", "start_spread": "0ms",
-            "sample_interval": "{path.sample_ms}ms", "flow": [{}], **self.scenario,
-        }  # fmt: skip
+            "name": f"{self.id} {{path}}",
+            "start_spread": "0ms",
+            "sample_interval": "{path.sample_ms}ms",
+            "flow": [{}],
+            **self.scenario,
+        }
         flow = {**scenario["flow"][0], "cc": "{cc}"}
         if changed:
             link = {**scenario["link"][0], **self.change.link}
@@ -102,9 +105,8 @@ class Case(_Part):
         document = {
             "scenario": scenario,
             "axis": {"path": [dict(path) for path in paths], "cc": [cc]},
-            "sweep": {"name": self.id, "seeds": 1, "keep": "recordings",
-                      "engine": engine},
-        }  # fmt: skip
+            "sweep": {"name": self.id, "seeds": 1, "keep": "recordings", "engine": engine},
+        }
         return read_sweep(document, self.id)
 
 
@@ -118,8 +120,8 @@ def cases_of(document: str, folder: Path | None = None) -> list[Case]:
 
 def _read(path: Path) -> Case:
     case = read_model(Case, path)
-    if case.measure not in (known := {**MEASURES, **WINDOW_MEASURES}):
-        names = ", ".join(known)
+    if case.measure not in (measures := {**MEASURES, **WINDOW_MEASURES}):
+        names = ", ".join(measures)
         raise UserError(f"{path}: measure: {case.measure!r} is unknown; known are {names}")
     for hold in case.hold:
         try:

@@ -411,8 +411,22 @@ def refill_pause(t: Trajectory) -> Measured:
 MEASURES: dict[str, Callable[..., Measured]] = {
     function.__name__: function
     for function in (
-        startup_plateau, startup_loss, drain, up, up_loss, app_limited, down, probe_rtt, idle,
-        aggregation_startup, aggregation_cruise, tiny, rate_up, rate_down, policer, spurious,
+        startup_plateau,
+        startup_loss,
+        drain,
+        up,
+        up_loss,
+        app_limited,
+        down,
+        probe_rtt,
+        idle,
+        aggregation_startup,
+        aggregation_cruise,
+        tiny,
+        rate_up,
+        rate_down,
+        policer,
+        spurious,
         refill_pause,
     )
-}  # fmt: skip
+}

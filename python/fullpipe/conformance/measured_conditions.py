@@ -21,14 +21,14 @@ def holds(text: str, values: Mapping[str, Scalar]) -> bool:
     return _Measured(values, "measured value").truth(parse(text))
 
 
-def check(text: str, known: Sequence[str] | None = None) -> None:
+def check(text: str, names: Sequence[str] | None = None) -> None:
     """Raises ExpressionError for a text that is not a condition, or that names a value that is not
-    in `known`, where that is given."""
+    in `names`, where that is given."""
     tree = parse(text)
     if not isinstance(tree, ast.Compare | ast.BoolOp):
         raise ExpressionError(f"{text!r} is no condition")
-    if known is not None:
-        _Whole(dict.fromkeys(known, 1.0), "measured value").truth(tree)
+    if names is not None:
+        _Whole(dict.fromkeys(names, 1.0), "measured value").truth(tree)
 
 
 def figures(text: str, values: Mapping[str, Scalar]) -> str:

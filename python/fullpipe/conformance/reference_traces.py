@@ -18,9 +18,17 @@ from fullpipe.recording.recording import Recording
 #: Intervals in ms.
 INTERVALS_MS = (1, 5, 100)
 _COLUMNS = (
-    "cwnd_packets", "ssthresh_packets", "inflight_packets", "srtt_us", "min_rtt_us",
-    "pacing_rate_bps", "delivery_rate_bps", "bytes_delivered", "packets_sent", "packets_lost",
-)  # fmt: skip
+    "cwnd_packets",
+    "ssthresh_packets",
+    "inflight_packets",
+    "srtt_us",
+    "min_rtt_us",
+    "pacing_rate_bps",
+    "delivery_rate_bps",
+    "bytes_delivered",
+    "packets_sent",
+    "packets_lost",
+)
 
 
 def trace_of(recording: Recording, interval_ms: int) -> pa.Table:
@@ -58,9 +66,9 @@ def write_traces(recording: Recording, folder: Path, case: str, path: str) -> li
 
 
 def _phases(view: View, t_ms: np.ndarray[tuple[int], np.dtype[np.float64]]) -> pa.Array:
-    own = view.samples("cc_samples")
-    of_flow = own["flow_id"] == 0
-    t_us, phase = own["t_us"][of_flow], own["phase"][of_flow]
+    samples = view.samples("cc_samples")
+    of_flow = samples["flow_id"] == 0
+    t_us, phase = samples["t_us"][of_flow], samples["phase"][of_flow]
     if not t_us.size:
         return pa.nulls(t_ms.size, pa.string())
     at = np.searchsorted(t_us, t_ms * 1e3 + 1e-6, side="right") - 1

@@ -106,8 +106,8 @@ def run_cases(
     ]
     again = [trial for trial in later if trial[1]]
     second = _read(cc, again, store, jobs, on_progress, engine)
-    seen = [reading for readings in first.values() for reading in readings.values()]
-    unfit = _unfit([reading for reading in seen if isinstance(reading, Trajectory)])
+    first_readings = [reading for readings in first.values() for reading in readings.values()]
+    unfit = _unfit([reading for reading in first_readings if isinstance(reading, Trajectory)])
     results = []
     for case in cases:
         if case.needs or (unfit and case.reads_bbr):
@@ -121,11 +121,11 @@ def run_cases(
     return results
 
 
-def _unfit(seen: Sequence[Trajectory]) -> str:
+def _unfit(trajectories: Sequence[Trajectory]) -> str:
     """Why the cases cannot be held against an algorithm with these runs; empty where they can."""
-    if not any(phase in trajectory.phase for trajectory in seen for phase in _FAMILY):
+    if not any(phase in trajectory.phase for trajectory in trajectories for phase in _FAMILY):
         return _NOT_FAMILY
-    return "" if any(trajectory.has_estimates for trajectory in seen) else _NO_ESTIMATE
+    return "" if any(trajectory.has_estimates for trajectory in trajectories) else _NO_ESTIMATE
 
 
 def _read(
@@ -195,9 +195,10 @@ def _judged(case: Case, path: str, trajectory: Read | None) -> OnPath:
     if trajectory is None:
         return OnPath(path, {}, (_missed(case.trigger),))
     values: dict[str, Scalar] = {
-        **_MEASURES[case.measure](trajectory), "bdp": trajectory.bdp,
+        **_MEASURES[case.measure](trajectory),
+        "bdp": trajectory.bdp,
         "rtt_ms": trajectory.rtt_s * 1e3,
-    }  # fmt: skip
+    }
     failed = []
     for hold in case.hold:
         try:
@@ -217,11 +218,11 @@ def _missed(trigger: Trigger | None) -> str:
 
 def _with(cc: str, constants: Mapping[str, float]) -> str:
     """The name with changed constants; those that the algorithm does not have are left out."""
-    base, bracket, own = cc.partition("[")
+    base, bracket, changes = cc.partition("[")
     algorithm = choose(base, {}).base
     has = set() if algorithm is None else {param.name for param in algorithm.params}
     texts = [f"{name}={value:g}" for name, value in constants.items() if name in has]
-    texts += [own.removesuffix("]")] if bracket else []
+    texts += [changes.removesuffix("]")] if bracket else []
     return f"{base}[{','.join(texts)}]" if texts else cc
 
 

@@ -44,11 +44,11 @@ class Trajectory:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         view = View(recording, start_s=-1.0)
-        own = view.samples("cc_samples")
-        keep = own["flow_id"] == 0
+        samples = view.samples("cc_samples")
+        keep = samples["flow_id"] == 0
         flow = view.flow_samples(0)
-        kept = np.isin(flow["t_us"], own["t_us"][keep])
-        keep &= np.isin(own["t_us"], flow["t_us"])
+        common = np.isin(flow["t_us"], samples["t_us"][keep])
+        keep &= np.isin(samples["t_us"], flow["t_us"])
         plan = view.plan
         self.rate_bps = view.rate_bps
         self.rtt_s = view.rtt_min_s
@@ -60,21 +60,21 @@ class Trajectory:
         self.mss_bytes = mss_bytes(mtu)
         #: Share of a link's rate that is payload.
         self.payload = self.mss_bytes / wire_bytes(mtu)
-        self.t_s: Floats = own["t_us"][keep] / 1e6
-        self.phase: npt.NDArray[np.object_] = own["phase"][keep]
-        self.round: Floats = own["round_count"][keep]
-        self.max_bw_bps: Floats = own["max_bw_bps"][keep]
-        self.bw_shortterm_bps = _unset(own["bw_shortterm_bps"][keep])
-        self.pacing_gain: Floats = own["pacing_gain"][keep]
-        self.longterm = _unset(own["inflight_longterm_packets"][keep])
-        self.shortterm = _unset(own["inflight_shortterm_packets"][keep])
-        self.extra_acked: Floats = own["extra_acked_packets"][keep]
-        self.min_rtt_us: Floats = own["min_rtt_us"][keep]
-        self.cwnd: Floats = flow["cwnd_packets"][kept]
-        self.inflight: Floats = flow["inflight_packets"][kept]
-        self.lost: Floats = flow["packets_lost"][kept]
-        self.delivered_bytes: Floats = flow["bytes_delivered"][kept]
-        self.pacing_bps: Floats = flow["pacing_rate_bps"][kept]
+        self.t_s: Floats = samples["t_us"][keep] / 1e6
+        self.phase: npt.NDArray[np.object_] = samples["phase"][keep]
+        self.round: Floats = samples["round_count"][keep]
+        self.max_bw_bps: Floats = samples["max_bw_bps"][keep]
+        self.bw_shortterm_bps = _unset(samples["bw_shortterm_bps"][keep])
+        self.pacing_gain: Floats = samples["pacing_gain"][keep]
+        self.longterm = _unset(samples["inflight_longterm_packets"][keep])
+        self.shortterm = _unset(samples["inflight_shortterm_packets"][keep])
+        self.extra_acked: Floats = samples["extra_acked_packets"][keep]
+        self.min_rtt_us: Floats = samples["min_rtt_us"][keep]
+        self.cwnd: Floats = flow["cwnd_packets"][common]
+        self.inflight: Floats = flow["inflight_packets"][common]
+        self.lost: Floats = flow["packets_lost"][common]
+        self.delivered_bytes: Floats = flow["bytes_delivered"][common]
+        self.pacing_bps: Floats = flow["pacing_rate_bps"][common]
         self.undos = float(view.flows["undos"][0])
         self.recoveries = float(view.flows["recoveries"][0])
         self.timeouts = float(view.flows["timeouts"][0])

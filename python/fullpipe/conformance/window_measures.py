@@ -42,10 +42,10 @@ def growth(t: Windows) -> Measured:
     """Packets by which the window grows a round trip between two reductions, in the second half
     of each interval: the median over intervals. `early`: the same in the first half."""
     early, late = [], []
-    for reduction, other in zip(t.reductions[1:], t.reductions[2:], strict=False):
-        middle = (reduction.settled + other.at) // 2
+    for reduction, following in zip(t.reductions[1:], t.reductions[2:], strict=False):
+        middle = (reduction.settled + following.at) // 2
         early.append(_per_round(t, reduction.settled, middle))
-        late.append(_per_round(t, middle, other.at - 1))
+        late.append(_per_round(t, middle, following.at - 1))
     return {
         "intervals": float(len(late)),
         "early": float(np.median(early)) if early else math.nan,
@@ -63,13 +63,13 @@ def cubic(t: Windows) -> Measured:
     shares = {"quarter": 0.25, "half": 0.5, "plateau": 1.0}
     measured: dict[str, list[float]] = {name: [] for name in shares}
     last_max = 0.0
-    for reduction, other in zip(t.reductions, [*t.reductions[1:], None], strict=False):
+    for reduction, following in zip(t.reductions, [*t.reductions[1:], None], strict=False):
         w_max = (
             reduction.before * (1 + _BETA) / 2 if reduction.before < last_max else reduction.before
         )
         last_max = reduction.before
         start_s = float(t.t_s[reduction.at] + t.srtt_s[reduction.at])
-        end_s = float(t.t_s[other.at - 1] if other is not None else t.t_s[-1])
+        end_s = float(t.t_s[following.at - 1] if following is not None else t.t_s[-1])
         k_s = math.cbrt(max(w_max - _BETA * reduction.before, 0) / _C)
         if k_s < _LEAST_ROUNDS * t.rtt_s:
             continue

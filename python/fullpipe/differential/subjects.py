@@ -35,8 +35,8 @@ class Subject(Played):
 
 def _queue_modules(scripts: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     kinds = sorted({script["qdisc"]["aqm"]["kind"] for script in scripts})
-    own = [name for kind in kinds for name in DISCIPLINES[kind].modules]
-    return (*_OF_BOTH, "sch_htb", *own)
+    modules = [name for kind in kinds for name in DISCIPLINES[kind].modules]
+    return (*_OF_BOTH, "sch_htb", *modules)
 
 
 def _judge_tcp(script: str, answer: str, model: str) -> dict[str, Any] | None:

@@ -44,10 +44,10 @@ class Difference:
         """In words."""
         document = json.loads(self.script)
         happened = document["events"][self.event] if self._is_inside(document) else {}
-        what = "; ".join(
-            f"{name}: kernel {kernel}, model {own}" for name, kernel, own in self.values
+        differences = "; ".join(
+            f"{name}: kernel {kernel}, model {model}" for name, kernel, model in self.values
         )
-        return f"{document['name']}, event {self.event} {json.dumps(happened)}: {what}"
+        return f"{document['name']}, event {self.event} {json.dumps(happened)}: {differences}"
 
     def _is_inside(self, document: dict[str, Any]) -> bool:
         return self.event < len(document["events"])

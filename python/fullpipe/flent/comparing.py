@@ -36,8 +36,10 @@ def run_groups(files: Sequence[FlentFile], series: str) -> Groups:
 
     Raises UserError if a group has a single file: nothing then says how runs vary."""
     if series not in ("throughput", "ping"):
-        raise UserError(f"--series {series}: by bytes there are throughput and ping; any series of "
-                        "the file needs --flent-interpolation")  # fmt: skip
+        raise UserError(
+            f"--series {series}: by bytes there are throughput and ping; any series of "
+            "the file needs --flent-interpolation"
+        )
     numbers: dict[str, list[float]] = {}
     for file in files:
         value = by_bytes(file).rate_bps / 1e6 if series == "throughput" else _mean_ping(file)
@@ -88,16 +90,18 @@ def both_by_bytes(file: FlentFile) -> list[ByBytes]:
             if total.direction == direction
         ]
         if flows:
-            comparisons.append(ByBytes(
-                group=file.label,
-                file=file.path.name,
-                ran=", ".join(dict.fromkeys(names)),
-                direction=direction,
-                flows=len(flows),
-                bytes_delivered=sum(flow.bytes_delivered for flow in flows),
-                elapsed_s=max(flow.elapsed_s for flow in flows),
-                rate_bps=sum(flow.rate_bps for flow in flows),
-            ))  # fmt: skip
+            comparisons.append(
+                ByBytes(
+                    group=file.label,
+                    file=file.path.name,
+                    ran=", ".join(dict.fromkeys(names)),
+                    direction=direction,
+                    flows=len(flows),
+                    bytes_delivered=sum(flow.bytes_delivered for flow in flows),
+                    elapsed_s=max(flow.elapsed_s for flow in flows),
+                    rate_bps=sum(flow.rate_bps for flow in flows),
+                )
+            )
     if not comparisons:
         has = ", ".join([*map(clean, file.pings), *left_out(file)][:12])
         raise FlentError(f"{file.path}: has no TCP flow; it has {has or 'no measured series'}")

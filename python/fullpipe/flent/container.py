@@ -115,13 +115,13 @@ def _decode(path: Path, data: bytes) -> str:
 
 def _check_size(path: Path, text: str) -> None:
     containers = text.count("{") + text.count("[")
-    for what, count, most in (
+    for unit, count, most in (
         ("objects and lists", containers, MAX_CONTAINERS),
         ("keys", text.count(":"), MAX_KEYS),
         ("values", text.count(",") + containers, MAX_VALUES),
     ):
         if count > most:
-            raise FlentError(f"{path}: holds {count} {what}; at most {most} are read")
+            raise FlentError(f"{path}: holds {count} {unit}; at most {most} are read")
 
 
 def _constant(name: str) -> None:

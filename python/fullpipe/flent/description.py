@@ -112,9 +112,7 @@ def _warnings(
     return problems
 
 
-_TEXTS = (
-    "NAME", "TITLE", "TIME", "DATA_FILENAME", "FLENT_VERSION", "HOST", "LOCAL_HOST", "NOTE",
-)  # fmt: skip
+_TEXTS = ("NAME", "TITLE", "TIME", "DATA_FILENAME", "FLENT_VERSION", "HOST", "LOCAL_HOST", "NOTE")
 _SECONDS = ("LENGTH", "TOTAL_LENGTH", "STEP_SIZE")
 
 

@@ -233,9 +233,11 @@ def read_flent(path: Path | str) -> FlentFile:
     except ValueError as error:
         raise FlentError(f"{path}: {clean(str(error))}") from None
     for key, kind, name in (
-        ("metadata", dict, "an object"), ("x_values", list, "a list"),
-        ("results", dict, "an object"), ("raw_values", dict, "an object"),
-    ):  # fmt: skip
+        ("metadata", dict, "an object"),
+        ("x_values", list, "a list"),
+        ("results", dict, "an object"),
+        ("raw_values", dict, "an object"),
+    ):
         if key not in document:
             raise FlentError(f"{path}: has no {key}; a Flent file of version {FORMAT_VERSION} does")
         if not isinstance(document[key], kind):
@@ -275,8 +277,8 @@ def number(value: Any, where: str) -> float:
 
 def clean(text: str) -> str:
     """Text that can be printed and stored: one line, no control characters, at most 200 long."""
-    kept = "".join(c if c.isprintable() else "?" for c in text[:200])
-    return kept.encode("utf-8", "replace").decode("utf-8")
+    printable = "".join(c if c.isprintable() else "?" for c in text[:200])
+    return printable.encode("utf-8", "replace").decode("utf-8")
 
 
 def parse_time(text: Any, where: str) -> float:

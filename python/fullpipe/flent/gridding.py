@@ -79,13 +79,13 @@ def flow_series(
     at_grid = np.interp(x - start_s, at, counted)
     rate = np.diff(at_grid, prepend=at_grid[0]) * 8 / 1e6 / step
     alive = (x - start_s > begin + 1e-9) & (x - start_s - step < end - 1e-9)
-    kept = _thinned(at, step)
+    picked = _thinned(at, step)
     raw = [
         {"t": t0 + start_s + t, "dur": lasted, "val": _mbps(volume, lasted)}
         for t, lasted, volume in zip(
-            at[kept][1:].tolist(),
-            np.diff(at[kept]).tolist(),
-            np.diff(counted[kept]).tolist(),
+            at[picked][1:].tolist(),
+            np.diff(at[picked]).tolist(),
+            np.diff(counted[picked]).tolist(),
             strict=True,
         )
     ]
@@ -127,8 +127,8 @@ def queue_series(queues: Columns, x: Floats, start_s: float, t0: float) -> dict[
     step = float(x[1] - x[0])
     for queue in dict.fromkeys(queues["queue"]):
         of_queue = {key: values[queues["queue"] == queue] for key, values in queues.items()}
-        kept = _thinned(of_queue["t_us"] / 1e6, step)
-        of_queue = {key: values[kept] for key, values in of_queue.items()}
+        picked = _thinned(of_queue["t_us"] / 1e6, step)
+        of_queue = {key: values[picked] for key, values in of_queue.items()}
         values = {key: of_queue[column] for key, column in _QUEUE_GAUGES.items()}
         for key, column in _QUEUE_EVENTS.items():
             counted = of_queue[column]
@@ -187,9 +187,9 @@ def _thinned(at: Floats, step: float) -> npt.NDArray[np.bool_]:
     if not at.size:
         return np.zeros(0, dtype=bool)
     steps = np.ceil((at - at[0]) / step - 1e-6)
-    kept = np.concatenate((np.diff(steps) > 0, [True]))
-    kept[0] = True
-    return np.asarray(kept)
+    picked = np.concatenate((np.diff(steps) > 0, [True]))
+    picked[0] = True
+    return np.asarray(picked)
 
 
 def _gauges(
@@ -209,8 +209,8 @@ def _statistics(
     """Socket statistics of the same moment in one entry, no more than one a step."""
     entries: dict[float, dict[str, float]] = {}
     for key, (t, values) in gauges.items():
-        kept = _thinned(t, step)
-        for at, value in zip(t[kept].tolist(), values[kept].tolist(), strict=True):
+        picked = _thinned(t, step)
+        for at, value in zip(t[picked].tolist(), values[picked].tolist(), strict=True):
             entries.setdefault(at, {"t": zero + at})[key] = value
     return list(entries.values())
 

@@ -19,10 +19,13 @@ from fullpipe.flent.document import FlentFile, Floats, clean
 #: tcp_bbr.c bbr_high_gain, bbr_pacing_gain), which BBRv2 shares; BBRv3 (Google's v3 branch
 #: tcp_bbr.c); BBR-n+ as its authors' own files show it.
 _PACING = {
-    739: "bbr1 or bbr2", 192: "bbr1 or bbr2",
-    710: "bbr3", 232: "bbr3",
-    738: "bbrnplus", 384: "bbrnplus",
-}  # fmt: skip
+    739: "bbr1 or bbr2",
+    192: "bbr1 or bbr2",
+    710: "bbr3",
+    232: "bbr3",
+    738: "bbrnplus",
+    384: "bbrnplus",
+}
 _CWND = {739: "bbr1 or bbr2", 576: "bbr3", 640: "bbrnplus"}
 
 #: What a label may say, the longer names first. "bbr" alone may be any version.
@@ -32,11 +35,29 @@ _CLAIMS = [
     ("bbr2", r"bbr(?:[-_ ]?v)?2"),
     ("bbr1", r"bbr(?:[-_ ]?v)?1"),
     ("bbr", r"bbr"),
-    *((name, name) for name in (
-        "cubic", "reno", "dctcp", "vegas", "westwood", "illinois", "htcp", "hybla", "scalable",
-        "highspeed", "veno", "yeah", "bic", "cdg", "lp", "ledbat", "nv",
-    )),
-]  # fmt: skip
+    *(
+        (name, name)
+        for name in (
+            "cubic",
+            "reno",
+            "dctcp",
+            "vegas",
+            "westwood",
+            "illinois",
+            "htcp",
+            "hybla",
+            "scalable",
+            "highspeed",
+            "veno",
+            "yeah",
+            "bic",
+            "cdg",
+            "lp",
+            "ledbat",
+            "nv",
+        )
+    ),
+]
 _CLAIM = re.compile(
     "|".join(f"(?P<{name}>(?<![a-z]){text}(?![a-z0-9]))" for name, text in _CLAIMS), re.IGNORECASE
 )

@@ -52,7 +52,7 @@ def _flows(
     rows = []
     for index, (total, identity) in enumerate(zip(totals, identities, strict=True)):
         mss = file.meta_number(total.series, "TCP_MSS")
-        rows.append({
+        row = {
             "flow_id": index,
             "flow": clean(total.series),
             "cc": _cc(file, identity),
@@ -62,15 +62,16 @@ def _flows(
             "bytes_delivered": total.bytes_delivered,
             "packets_retransmitted": _retransmitted(file, total),
             "mss_bytes": round(mss) if mss and 0 < mss < 65536 else None,
-        })  # fmt: skip
+        }
+        rows.append(row)
     return table_of("flows", {key: [row[key] for row in rows] for key in rows[0]} if rows else {})
 
 
 def _cc(file: FlentFile, identity: Identity) -> str:
     """A name of the kernel's; fullpipe's own files say it as it was."""
-    own = file.series_meta(identity.series).get("FULLPIPE_CC")
-    if isinstance(own, str) and own:
-        return clean(own)
+    recorded = file.series_meta(identity.series).get("FULLPIPE_CC")
+    if isinstance(recorded, str) and recorded:
+        return clean(recorded)
     return f"kernel:{identity.cong_control}" if identity.cong_control else "unknown"
 
 
@@ -95,7 +96,7 @@ def _flow_samples(file: FlentFile, totals: Sequence[FlowTotal]) -> pa.Table:
         def column(key: str, unit: float, stats: Raw = stats, missing: Floats = missing) -> Floats:
             return np.concatenate((missing, stats.column(key) * unit, [np.nan]))
 
-        parts.append({
+        part = {
             "t_us": times * 1e6,
             "flow_id": np.full(times.size, float(index)),
             "bytes_delivered": _counter(total, pieces, times),
@@ -103,7 +104,8 @@ def _flow_samples(file: FlentFile, totals: Sequence[FlowTotal]) -> pa.Table:
             "srtt_us": column("tcp_rtt", 1e3),
             "pacing_rate_bps": column("tcp_pacing_rate", 1e6),
             "delivery_rate_bps": column("tcp_delivery_rate", 1e6),
-        })  # fmt: skip
+        }
+        parts.append(part)
     return _sorted("flow_samples", parts, file)
 
 
@@ -130,14 +132,15 @@ def _cc_samples(file: FlentFile) -> pa.Table:
     parts = []
     for index, (series, _) in enumerate(file.flows):
         raw = _statistics(file, series).with_prefix("tcp_bbr_")
-        parts.append({
+        part = {
             "t_us": file.since_t0(raw) * 1e6,
             "flow_id": np.full(len(raw), float(index)),
             "bw_bps": raw.column("tcp_bbr_bw") * 1e6,
             "min_rtt_us": raw.column("tcp_bbr_mrtt") * 1e3,
             "pacing_gain": raw.column("tcp_bbr_pacing_gain"),
             "cwnd_gain": raw.column("tcp_bbr_cwnd_gain"),
-        })  # fmt: skip
+        }
+        parts.append(part)
     return _sorted("cc_samples", parts, file)
 
 
@@ -162,12 +165,13 @@ def _ping_samples(file: FlentFile) -> pa.Table:
             sent_us, rtt_us, seq = np.interp(every, seq, sent_us), rtt_of_seq, every
         else:
             seq = np.arange(float(sent_us.size))
-        parts.append({
+        part = {
             "t_us": sent_us,
             "probe": np.full(sent_us.size, clean(series.removeprefix("Ping (ms) ")), dtype=object),
             "seq": seq,
             "rtt_us": rtt_us,
-        })  # fmt: skip
+        }
+        parts.append(part)
     return _sorted("ping_samples", parts, file)
 
 
@@ -180,7 +184,7 @@ def _queue_samples(file: FlentFile) -> pa.Table:
     parts = []
     for queue, series in queues(file).items():
         raw = file.raw[series]
-        parts.append({
+        part = {
             "t_us": file.since_t0(raw) * 1e6,
             "queue": np.full(len(raw), queue, dtype=object),
             "queue_bytes": raw.column("backlog_bytes"),
@@ -189,7 +193,8 @@ def _queue_samples(file: FlentFile) -> pa.Table:
             "sent_packets": _since_first(raw.column("sent_pkts")),
             "dropped_packets": _added_up(raw.column("dropped")),
             "marked_packets": _added_up(raw.column("ecn_mark")),
-        })  # fmt: skip
+        }
+        parts.append(part)
     return _sorted("queue_samples", parts, file)
 
 

@@ -157,10 +157,13 @@ def import_iperf3(file: Iperf3, out: Path | str) -> Recording:
     recording can hold, UserError if `out` exists or cannot be written."""
     try:
         tables = {
-            **{name: TABLES[name].empty_table()
-               for name in ("queue_samples", "ping_samples", "cc_samples", "events")},
-            "flows": _flows(file), "flow_samples": _samples(file),
-        }  # fmt: skip
+            **{
+                name: TABLES[name].empty_table()
+                for name in ("queue_samples", "ping_samples", "cc_samples", "events")
+            },
+            "flows": _flows(file),
+            "flow_samples": _samples(file),
+        }
     except (ValueError, OverflowError, TypeError) as error:
         raise FlentError(f"{file.path}: {error}") from None
     return write_recording(out, _metadata(file), "", tables)
@@ -169,16 +172,20 @@ def import_iperf3(file: Iperf3, out: Path | str) -> Recording:
 def _flows(file: Iperf3) -> pa.Table:
     rows = [
         {
-            "flow_id": index, "flow": f"stream.{index + 1}", "cc": file.cc,
-            "direction": file.direction(socket), "start_us": round(pieces[0]["start"] * 1e6),
+            "flow_id": index,
+            "flow": f"stream.{index + 1}",
+            "cc": file.cc,
+            "direction": file.direction(socket),
+            "start_us": round(pieces[0]["start"] * 1e6),
             "completion_us": round(pieces[-1]["end"] * 1e6),
             "bytes_delivered": file.total_bytes(socket),
-            "packets_retransmitted": _retransmits(pieces)[-1] if _has(pieces, "retransmits") else
-            None,
+            "packets_retransmitted": (
+                _retransmits(pieces)[-1] if _has(pieces, "retransmits") else None
+            ),
             "mss_bytes": file.mss_bytes,
         }
         for index, (socket, pieces) in enumerate(file.streams.items())
-    ]  # fmt: skip
+    ]
     return table_of("flows", {key: [row[key] for row in rows] for key in rows[0]})
 
 
@@ -189,14 +196,15 @@ def _samples(file: Iperf3) -> pa.Table:
         total = float(file.total_bytes(socket))
         counted = np.append(np.minimum(counted[:-1], total), total)  # the end is what arrived
         mss = file.mss_bytes
-        parts.append({
+        part = {
             "t_us": _numbers(pieces, "end", 1e6),
             "flow_id": np.full(len(pieces), float(index)),
             "bytes_delivered": counted,
             "cwnd_packets": _numbers(pieces, "snd_cwnd", 1 / mss if mss else np.nan),
             "srtt_us": _numbers(pieces, "rtt", 1.0),
             "packets_retransmitted": _retransmits(pieces),
-        })  # fmt: skip
+        }
+        parts.append(part)
     columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     order = np.argsort(columns["t_us"], kind="stable")
     return table_of("flow_samples", {key: values[order] for key, values in columns.items()})

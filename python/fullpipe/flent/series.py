@@ -118,13 +118,13 @@ def _total(file: FlentFile, series: str, direction: str) -> FlowTotal:
     if elapsed is not None and not 0 <= elapsed <= 1e7:
         raise FlentError(f"{where}.ELAPSED_TIME: must be from 0 to 1e7 s")
     start = max(0.0, float(pieces.start_s[0])) if pieces.start_s.size else _delay(file)
-    seen = float(pieces.end_s[-1]) - start if pieces.end_s.size else 0.0
+    covered_s = float(pieces.end_s[-1]) - start if pieces.end_s.size else 0.0
     if mean is not None:
-        lasted = elapsed or max(seen, 0.0) or file.seconds("LENGTH") or 0.0
+        lasted = elapsed or max(covered_s, 0.0) or file.seconds("LENGTH") or 0.0
         counted = round(mean * 1e6 / 8 * lasted)
         return FlowTotal(series, direction, counted, start, lasted, bool(elapsed))
     added_up = round(float(pieces.bytes.sum()))
-    return FlowTotal(series, direction, added_up, start, max(seen, 0.0), False)
+    return FlowTotal(series, direction, added_up, start, max(covered_s, 0.0), False)
 
 
 def _delay(file: FlentFile) -> float:

@@ -19,10 +19,14 @@ _RRUL_PINGS = ("ICMP", "UDP BE", "UDP BK", "UDP EF")
 _RTT_FAIR = ("BE1", "BE2", "BK1", "BK2")
 
 TESTS = (
-    "tcp_1up", "tcp_1down", "tcp_nup", "tcp_ndown",
+    "tcp_1up",
+    "tcp_1down",
+    "tcp_nup",
+    "tcp_ndown",
     *(f"tcp_{n}{direction}" for direction, counts in _COUNTED.items() for n in counts),
-    "rrul", "rtt_fair",
-)  # fmt: skip
+    "rrul",
+    "rtt_fair",
+)
 
 
 @dataclass(frozen=True)
@@ -118,10 +122,12 @@ def _streams(test: str, flows: Sequence[End], probes: Sequence[str]) -> Shape:
         return Shape(test, (base,), pings)
     names = tuple(f"{base}::{index + 1}" for index in range(len(flows)))
     return Shape(
-        test, names, pings,
+        test,
+        names,
+        pings=pings,
         parameters={f"{_WORD[direction]}_streams": str(len(flows))},
         computed={f"{base} sum": ("sum", names), f"{base} avg": ("average", names)},
-    )  # fmt: skip
+    )
 
 
 def _rrul(flows: Sequence[End], probes: Sequence[str]) -> Shape:
@@ -156,17 +162,17 @@ def _rtt_fair(flows: Sequence[End], probes: Sequence[str]) -> Shape:
 
 
 def _by_direction(test: str, flows: Sequence[End], labels: Sequence[str]) -> tuple[str, ...]:
-    taken = {"up": 0, "down": 0}
+    counts = {"up": 0, "down": 0}
     names = []
     for flow in flows:
-        position = taken[flow.direction]
+        position = counts[flow.direction]
         if position >= 4:
             raise UserError(
                 f"--test {test}: holds 4 flows in each direction; the recording has "
                 f"more {flow.direction}"
             )
         names.append(f"TCP {_WORD[flow.direction]} {labels[position]}")
-        taken[flow.direction] += 1
+        counts[flow.direction] += 1
     return tuple(names)
 
 

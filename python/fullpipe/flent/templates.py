@@ -89,23 +89,23 @@ def scenario_of(
     times = {"start": f"{delay_ns}ns", "stop": f"{delay_ns + lasts_ns}ns"}
     document["flow"] = []
     for flow in test.content.get("flow", []):
-        own = _own(flow)
-        own = {"cc": cc or test.content.get("cc", "cubic"), **times, **own}
-        if own.get("count") == "N":
-            own["count"] = streams
+        sender = _own(flow)
+        sender = {"cc": cc or test.content.get("cc", "cubic"), **times, **sender}
+        if sender.get("count") == "N":
+            sender["count"] = streams
         if "host" in flow:
-            own["rtt"] = _rtt_of(test, flow["host"], rtts)
-        document["flow"].append(own)
+            sender["rtt"] = _rtt_of(test, flow["host"], rtts)
+        document["flow"].append(sender)
     document["probe"] = [
         {"interval": STEP, **_own(probe)} for probe in test.content.get("probe", [])
     ]
     for page in test.content.get("page", []):
-        own = {"cc": cc or "cubic", "interval": STEP, **times, **_own(page)}
-        if own["stop"] == "length":
-            own["stop"] = f"{lasts_ns}ns"
+        sender = {"cc": cc or "cubic", "interval": STEP, **times, **_own(page)}
+        if sender["stop"] == "length":
+            sender["stop"] = f"{lasts_ns}ns"
         if levels:
-            own["levels"] = [list(level) for level in levels]
-        document.setdefault("page", []).append(own)
+            sender["levels"] = [list(level) for level in levels]
+        document.setdefault("page", []).append(sender)
     for udp in test.content.get("udp", []):
         document.setdefault("udp", []).append(_own(udp))
     if levels and "page" not in document:
@@ -126,13 +126,13 @@ def shape_of(
     hosts = _hosts(test, flows)
     series = [_series_of(by_kind["flow"], name, end, hosts) for name, end in flows.items()]
     pings = [by_kind["probe"].get(name, {}).get("series") for name in probes]
-    others = {
+    applications = {
         kind: [by_kind[kind].get(name, {}).get("series") for name in names]
         for kind, names in (("page", pages), ("udp", streams))
     }
-    if None in series or None in pings or None in others["page"] or None in others["udp"]:
+    if None in (*series, *pings, *applications["page"], *applications["udp"]):
         return None
-    if not (series or others["page"] or others["udp"]):
+    if not (series or applications["page"] or applications["udp"]):
         return None
     if hosts:
         pings = [f"{ping} {host}" for ping, host in zip(pings, hosts.values(), strict=False)]
@@ -151,8 +151,8 @@ def shape_of(
             )
             for item in test.content.get("computed", [])
         },
-        pages=tuple(map(str, others["page"])),
-        streams=tuple(map(str, others["udp"])),
+        pages=tuple(map(str, applications["page"])),
+        streams=tuple(map(str, applications["udp"])),
     )
 
 
@@ -167,8 +167,8 @@ def _length_ns(length: str) -> int:
 
 
 def _own(item: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in item.items() if key not in _OWN_KEYS}
-    return {"name": _name(item["series"]), **kept}
+    keys = {key: value for key, value in item.items() if key not in _OWN_KEYS}
+    return {"name": _name(item["series"]), **keys}
 
 
 def _name(series: str) -> str:

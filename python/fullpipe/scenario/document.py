@@ -125,6 +125,6 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _tables(found: Any) -> list[dict[str, Any]]:
+def _tables(value: Any) -> list[dict[str, Any]]:
     """The tables of a list that may be anything."""
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -69,17 +69,24 @@ class Impairments(Section):
         1, ge=1, le=1_000_000, description="at most one packet in this many overtakes"
     )
     delay_limit: int | None = Field(
-        None, ge=1, le=1_000_000, description="packets that the delay holds at most, as netem's "
-        "limit does, which is 1000 where nobody sets it; default: any number"
-    )  # fmt: skip
+        None,
+        ge=1,
+        le=1_000_000,
+        description="packets that the delay holds at most, as netem's limit does, which is 1000 "
+        "where nobody sets it; default: any number",
+    )
     delay_jitter: Annotated[int, TIME.between(1, 2_000_000_000)] | None = Field(
-        None, description="random part of the delay as netem has it: delays about the mean, which "
-        "is `delay`; packets overtake"
-    )  # fmt: skip
+        None,
+        description="random part of the delay as netem has it: delays about the mean, which "
+        "is `delay`; packets overtake",
+    )
     delay_distribution: str = Field(
-        "uniform", min_length=1, max_length=4096, description="uniform (mean ± delay_jitter), "
-        "normal, pareto, paretonormal, or a file of numbers as tc has; relative to the scenario"
-    )  # fmt: skip
+        "uniform",
+        min_length=1,
+        max_length=4096,
+        description="uniform (mean ± delay_jitter), normal, pareto, paretonormal, or a file of "
+        "numbers as tc has; relative to the scenario",
+    )
     wifi_jitter: Annotated[int, TIME.between(10**6, 85 * 10**6)] | None = Field(
         None, description="random extra delays with about this mean, as picoquic models Wi-Fi"
     )
@@ -87,33 +94,33 @@ class Impairments(Section):
 
 def resolve_impairments(keys: Impairments) -> dict[str, Any] | None:
     """What engines get; None for no impairments."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if keys.gemodel:
-        found["gemodel"] = {
+        settings["gemodel"] = {
             "to_bad_ppm": _ppm(keys.gemodel.p),
             "to_good_ppm": _ppm(keys.gemodel.r),
             "loss_bad_ppm": _ppm(keys.gemodel.loss_bad),
             "loss_good_ppm": _ppm(keys.gemodel.loss_good),
         }
     if keys.duplicate:
-        found["duplicate"] = _chance(keys.duplicate, keys.duplicate_correlation)
+        settings["duplicate"] = _chance(keys.duplicate, keys.duplicate_correlation)
     if keys.policer:
-        found["policer"] = {"rate_bps": keys.policer.rate, "burst_bytes": keys.policer.burst}
+        settings["policer"] = {"rate_bps": keys.policer.rate, "burst_bytes": keys.policer.burst}
     if keys.hold:
-        found["hold"] = {"time_ns": keys.hold.time, "packets": keys.hold.packets}
+        settings["hold"] = {"time_ns": keys.hold.time, "packets": keys.hold.packets}
     if keys.wifi_jitter is not None:
-        found["wifi_jitter_ns"] = keys.wifi_jitter
+        settings["wifi_jitter_ns"] = keys.wifi_jitter
     if keys.delay_limit is not None:
-        found["delay_limit_packets"] = keys.delay_limit
+        settings["delay_limit_packets"] = keys.delay_limit
     if keys.delay_jitter is not None:
-        found["netem_jitter"] = {
+        settings["netem_jitter"] = {
             "jitter_ns": keys.delay_jitter,
             "table": table_of(keys.delay_distribution),
         }
     if keys.reorder:
         chance = _chance(keys.reorder, keys.reorder_correlation)
-        found["reorder"] = {"chance": chance, "gap": keys.reorder_gap}
-    return found or None
+        settings["reorder"] = {"chance": chance, "gap": keys.reorder_gap}
+    return settings or None
 
 
 def check_impairments(keys: Impairments, delay_ns: int, mtu_bytes: int) -> None:

@@ -35,8 +35,14 @@ ENGINES: dict[str, str] = {
     "path.reverse_loss": "all but two hosts",
     "path.jitter": "all but two hosts",
     **dict.fromkeys(
-        ("link.wifi_jitter", "link.policer.rate", "link.policer.burst", "link.hold.packets",
-         "link.loss_marks"), "sim",
+        (
+            "link.wifi_jitter",
+            "link.policer.rate",
+            "link.policer.burst",
+            "link.hold.packets",
+            "link.loss_marks",
+        ),
+        "sim",
     ),
     "link.rate_trace": "all but two hosts; vm, live: as steps of 20ms",
     "link.kind": "all but two hosts; wifi: sim",
@@ -55,8 +61,15 @@ ENGINES: dict[str, str] = {
     "flow.tcp": f"sim; vm, live: {DEFAULT_KERNEL}, the kernel's own",
     "host.cc_facts": "sim, vm with a module; else stock",
     **dict.fromkeys(
-        ("host.receive_aggregation", "host.packet_cost", "host.ack_cost", "host.send_cost",
-         "host.handshake_cost", "host.reader_pause"), "sim; vm, live: 0",
+        (
+            "host.receive_aggregation",
+            "host.packet_cost",
+            "host.ack_cost",
+            "host.send_cost",
+            "host.handshake_cost",
+            "host.reader_pause",
+        ),
+        "sim; vm, live: 0",
     ),
     "host.reader_pause_spread": "sim",
     "host.reader_pause_every": "sim",
@@ -64,51 +77,127 @@ ENGINES: dict[str, str] = {
     "host.rate_restart": "sim; vm, live: unacknowledged",
     "host.sysctl.tcp_min_tso_segs": "all but two hosts; vm, live: with kernel:NAME",
     **dict.fromkeys(
-        (f"host.sysctl.{name}" for name in (
-            "tcp_slow_start_after_idle", "tcp_notsent_lowat", "tcp_tso_rtt_log",
-            "tcp_pacing_ss_ratio", "tcp_pacing_ca_ratio",
-        )), "all but two hosts",
+        (
+            f"host.sysctl.{name}"
+            for name in (
+                "tcp_slow_start_after_idle",
+                "tcp_notsent_lowat",
+                "tcp_tso_rtt_log",
+                "tcp_pacing_ss_ratio",
+                "tcp_pacing_ca_ratio",
+            )
+        ),
+        "all but two hosts",
     ),
     **dict.fromkeys(
-        (f"host.sysctl.{name}" for name in (
-            "tcp_timestamps", "tcp_sack", "tcp_dsack", "tcp_recovery", "tcp_early_retrans",
-            "tcp_reordering", "tcp_max_reordering", "tcp_frto", "tcp_limit_output_bytes",
-            "tcp_tso_win_divisor", "tcp_autocorking", "tcp_moderate_rcvbuf", "tcp_window_scaling",
-            "tcp_comp_sack_nr", "tcp_comp_sack_delay_ns",
-        )), "vm, live",
+        (
+            f"host.sysctl.{name}"
+            for name in (
+                "tcp_timestamps",
+                "tcp_sack",
+                "tcp_dsack",
+                "tcp_recovery",
+                "tcp_early_retrans",
+                "tcp_reordering",
+                "tcp_max_reordering",
+                "tcp_frto",
+                "tcp_limit_output_bytes",
+                "tcp_tso_win_divisor",
+                "tcp_autocorking",
+                "tcp_moderate_rcvbuf",
+                "tcp_window_scaling",
+                "tcp_comp_sack_nr",
+                "tcp_comp_sack_delay_ns",
+            )
+        ),
+        "vm, live",
     ),
-}  # fmt: skip
+}
 #: Examples that are more telling than the default or the type; those with a leading dot are for all
 #: keys of that name.
 EXAMPLES: dict[str, Any] = {
-    "version": 1, "name": "bufferbloat at home", "duration": "60s", "warmup": "5s", "seed": 7,
-    "flent_test": "rrul", ".start": "1s", ".stop": "50s", ".station": "sta", ".enter": "wire",
-    "flow.tcp": "6.1", ".kernel": "6.1",
-    ".leave": "wire", ".cc": "bbr3", ".jitter_shape": "slotted", ".loss_correlation": "25%",
-    "path.buffer": "2bdp", "path.qdisc": "fq_codel", "path.mtu": 9000, "path.forward_delay": "5ms",
-    "path.jitter": "10ms", "path.reverse_buffer": "64KB",
-    "wifi.ampdu": {"VO": 0}, "wifi.txop": {"VI": "0ms"}, "wifi.rts_above": 2000,
+    "version": 1,
+    "name": "bufferbloat at home",
+    "duration": "60s",
+    "warmup": "5s",
+    "seed": 7,
+    "flent_test": "rrul",
+    ".start": "1s",
+    ".stop": "50s",
+    ".station": "sta",
+    ".enter": "wire",
+    "flow.tcp": "6.1",
+    ".kernel": "6.1",
+    ".leave": "wire",
+    ".cc": "bbr3",
+    ".jitter_shape": "slotted",
+    ".loss_correlation": "25%",
+    "path.buffer": "2bdp",
+    "path.qdisc": "fq_codel",
+    "path.mtu": 9000,
+    "path.forward_delay": "5ms",
+    "path.jitter": "10ms",
+    "path.reverse_buffer": "64KB",
+    "wifi.ampdu": {"VO": 0},
+    "wifi.txop": {"VI": "0ms"},
+    "wifi.rts_above": 2000,
     "wifi.station.name": "laptop",
-    "link.name": "wire", "link.kind": "wire", "link.rate": "50mbit", "link.delay": "10ms",
-    "link.buffer": "64KB", "link.rate_steps": [["10s", "5mbit"], ["20s", "50mbit"]],
-    "link.delay_steps": [["10s", "30ms"]], "link.outage": [["30s", "2s"]],
-    "link.rate_trace": "traces/cellular.trace", "link.delay_trace": "traces/leo.delay",
-    "link.duplicate_correlation": "25%", "link.reorder_correlation": "25%",
-    "link.wifi_jitter": "7ms", "link.gemodel.p": "0.5%", "link.gemodel.r": "25%",
-    "link.hold.time": "5ms", "link.hold.packets": 16, "link.policer.rate": "10mbit",
-    "link.policer.burst": "30KB", "link.delay_limit": 1000,
-    "link.delay_jitter": "5ms", "link.delay_distribution": "normal",
-    "flow.count": 4, "flow.name": "backup", "flow.start_step": "100ms", "flow.amount": "10MB",
-    "flow.app_rate": "5mbit", "flow.direction": "down", "flow.rtt": "80ms", "flow.ecn": False,
-    "flow.pattern.on": "2s", "flow.pattern.off": "1s", "flow.pattern.every": "100ms",
-    "page.name": "news", "page.protocol": "http2", "page.loads": 10, "page.think": "5ms",
-    "page.levels": [["60KB"], ["20KB", "200KB"]], "page.pause": "1s", "page.lookup": "each",
-    "udp.name": "call", "udp.rate": "64kbit", "udp.frames": 30.0, "udp.deadline": "100ms",
-    "udp.on": "1s", "udp.off": "2s",
-    "traffic.name": "search", "traffic.load": 0.5, "traffic.flows_per_s": 300.0,
-    "traffic.sizes": "websearch", "traffic.trace": "mawi", "traffic.senders": 2,
-    "traffic.rtts": ["10ms", "30ms"], "probe.name": "ping", "cc.NAME.base": "cubic",
-}  # fmt: skip
+    "link.name": "wire",
+    "link.kind": "wire",
+    "link.rate": "50mbit",
+    "link.delay": "10ms",
+    "link.buffer": "64KB",
+    "link.rate_steps": [["10s", "5mbit"], ["20s", "50mbit"]],
+    "link.delay_steps": [["10s", "30ms"]],
+    "link.outage": [["30s", "2s"]],
+    "link.rate_trace": "traces/cellular.trace",
+    "link.delay_trace": "traces/leo.delay",
+    "link.duplicate_correlation": "25%",
+    "link.reorder_correlation": "25%",
+    "link.wifi_jitter": "7ms",
+    "link.gemodel.p": "0.5%",
+    "link.gemodel.r": "25%",
+    "link.hold.time": "5ms",
+    "link.hold.packets": 16,
+    "link.policer.rate": "10mbit",
+    "link.policer.burst": "30KB",
+    "link.delay_limit": 1000,
+    "link.delay_jitter": "5ms",
+    "link.delay_distribution": "normal",
+    "flow.count": 4,
+    "flow.name": "backup",
+    "flow.start_step": "100ms",
+    "flow.amount": "10MB",
+    "flow.app_rate": "5mbit",
+    "flow.direction": "down",
+    "flow.rtt": "80ms",
+    "flow.ecn": False,
+    "flow.pattern.on": "2s",
+    "flow.pattern.off": "1s",
+    "flow.pattern.every": "100ms",
+    "page.name": "news",
+    "page.protocol": "http2",
+    "page.loads": 10,
+    "page.think": "5ms",
+    "page.levels": [["60KB"], ["20KB", "200KB"]],
+    "page.pause": "1s",
+    "page.lookup": "each",
+    "udp.name": "call",
+    "udp.rate": "64kbit",
+    "udp.frames": 30.0,
+    "udp.deadline": "100ms",
+    "udp.on": "1s",
+    "udp.off": "2s",
+    "traffic.name": "search",
+    "traffic.load": 0.5,
+    "traffic.flows_per_s": 300.0,
+    "traffic.sizes": "websearch",
+    "traffic.trace": "mawi",
+    "traffic.senders": 2,
+    "traffic.rtts": ["10ms", "30ms"],
+    "probe.name": "ping",
+    "cc.NAME.base": "cubic",
+}
 
 _HEAD = """# Scenario reference
 
@@ -168,9 +257,13 @@ class _Section(NamedTuple):
 def markdown() -> str:
     """The reference as Markdown."""
     parts = [_HEAD, *(text for section in _sections() for text in section.text())]
-    return "\n".join([*parts, _QDISC_OPTIONS, *(
-        text for section in _qdisc_sections() for text in section.text("###")
-    )])  # fmt: skip
+    return "\n".join(
+        [
+            *parts,
+            _QDISC_OPTIONS,
+            *(text for section in _qdisc_sections() for text in section.text("###")),
+        ]
+    )
 
 
 def examples() -> Iterator[tuple[str, Any]]:
@@ -181,9 +274,9 @@ def examples() -> Iterator[tuple[str, Any]]:
 
 
 def _sections() -> list[_Section]:
-    found = [_Section("The file itself", Scenario, "")]
-    _add_below(found, Scenario, "")
-    return found
+    sections = [_Section("The file itself", Scenario, "")]
+    _add_below(sections, Scenario, "")
+    return sections
 
 
 def _qdisc_sections() -> list[_Section]:
@@ -193,7 +286,7 @@ def _qdisc_sections() -> list[_Section]:
     ]
 
 
-def _add_below(found: list[_Section], model: type[BaseModel], prefix: str) -> None:
+def _add_below(sections: list[_Section], model: type[BaseModel], prefix: str) -> None:
     """Adds the tables within one, but for options of disciplines."""
     for name, field in model.model_fields.items():
         inner = _model_of(field.annotation)
@@ -202,18 +295,18 @@ def _add_below(found: list[_Section], model: type[BaseModel], prefix: str) -> No
         kind = get_origin(field.annotation)
         key = f"{prefix}{name}" + (".NAME" if kind is dict else "")
         title = f"`[[{key}]]`" if kind is list else f"`[{key}]`"
-        same = (known for known in found if issubclass(known.model, inner))
-        found.append(_Section(title, inner, f"{key}.", next(same, None)))
-        if found[-1].same is None:
-            _add_below(found, inner, f"{key}.")
+        same = (section for section in sections if issubclass(section.model, inner))
+        sections.append(_Section(title, inner, f"{key}.", next(same, None)))
+        if sections[-1].same is None:
+            _add_below(sections, inner, f"{key}.")
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:
     """The model that a section is checked by; None for a plain key."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    found = (_model_of(inner) for inner in get_args(annotation))
-    return next((model for model in found if model is not None), None)
+    models = (_model_of(inner) for inner in get_args(annotation))
+    return next((model for model in models if model is not None), None)
 
 
 def _keys(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
@@ -235,9 +328,14 @@ def _table(model: type[BaseModel], prefix: str) -> str:
         if note:
             notes.append(filled(f"More on `{name}`: {note}.") + "\n")
         cells = [
-            f"`{name}`", type_name, _default(field), limits, _engines(key),
-            f"`{name} = {_toml(_example(key, field))}`", description,
-        ]  # fmt: skip
+            f"`{name}`",
+            type_name,
+            _default(field),
+            limits,
+            _engines(key),
+            f"`{name} = {_toml(_example(key, field))}`",
+            description,
+        ]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(["\n".join(lines) + "\n", *notes])
 
@@ -293,8 +391,8 @@ def _inner_metadata(annotation: Any) -> list[Any]:
         for item in getattr(inner, "__metadata__", ()):
             if isinstance(item, FieldInfo) and item.metadata:
                 return item.metadata
-        if found := _inner_metadata(inner):
-            return found
+        if metadata := _inner_metadata(inner):
+            return metadata
     return []
 
 
@@ -307,7 +405,7 @@ def _type_name(annotation: Any, metadata: Sequence[Any] = ()) -> str:
     if origin is Annotated:
         return _type_name(inner[0], inner[1:])
     if origin in (Union, types.UnionType):
-        names = (_type_name(one) for one in inner if one is not type(None))
+        names = (_type_name(part) for part in inner if part is not type(None))
         return " or ".join(dict.fromkeys(names))
     if origin is Literal:
         return _type_name(type(inner[0]))
@@ -325,7 +423,7 @@ def _choices(annotation: Any) -> list[Any]:
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     if get_origin(annotation) in (Union, types.UnionType):
-        return [value for one in get_args(annotation) for value in _choices(one)]
+        return [value for part in get_args(annotation) for value in _choices(part)]
     return []
 
 
@@ -338,21 +436,21 @@ def _plain_type(annotation: Any) -> Any:
 
 def _quantity(field: FieldInfo) -> Quantity | None:
     """The quantity that a field holds, by itself or in a list or a table."""
-    found = [*field.metadata]
+    metadata = [*field.metadata]
     for inner in get_args(field.annotation):
-        found += getattr(inner, "__metadata__", ())
-    return next((item for item in found if isinstance(item, Quantity)), None)
+        metadata += getattr(inner, "__metadata__", ())
+    return next((item for item in metadata if isinstance(item, Quantity)), None)
 
 
 class _WithUnits(GenerateJsonSchema):
     """Writes defaults as a file does."""
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
-        found = super().default_schema(schema)
-        quantity = QUANTITIES.get(found.get("format", ""))
-        if quantity and found["default"] is not None:
-            found["default"] = quantity.written(schema["default"])
-        return found
+        document = super().default_schema(schema)
+        quantity = QUANTITIES.get(document.get("format", ""))
+        if quantity and document["default"] is not None:
+            document["default"] = quantity.written(schema["default"])
+        return document
 
 
 def json_schema() -> dict[str, Any]:
@@ -390,9 +488,9 @@ def _example(key: str, field: FieldInfo) -> Any:
         if listed in EXAMPLES:
             return EXAMPLES[listed]
     quantity, value = _quantity(field), field.default
-    known = value is not PydanticUndefined and value is not None
+    has_default = value is not PydanticUndefined and value is not None
     if quantity is not None:
-        return quantity.written(value) if known and value else quantity.example
+        return quantity.written(value) if has_default and value else quantity.example
     plain = _plain_type(field.annotation)
     if get_origin(plain) is Literal:
         return get_args(plain)[-1]
@@ -400,7 +498,7 @@ def _example(key: str, field: FieldInfo) -> Any:
         return not value
     if get_origin(plain) is dict:
         return {"46": 1}
-    return value if known else 1
+    return value if has_default else 1
 
 
 def _toml(value: Any) -> str:
