@@ -187,7 +187,7 @@ def variables_of(controller: type[Controller]) -> dict[str, Variable]:
 
 
 def _declared(controller: type[Controller], kind: type[_Kind]) -> dict[str, _Kind]:
-    found: dict[str, _Kind] = {}
+    declared: dict[str, _Kind] = {}
     for base in reversed(controller.__mro__):
-        found |= {name: value for name, value in vars(base).items() if isinstance(value, kind)}
-    return found
+        declared |= {name: value for name, value in vars(base).items() if isinstance(value, kind)}
+    return declared

@@ -104,8 +104,8 @@ def write_package(sets: Sequence[CcSet], folder: Path, for_dkms: bool = False) -
     if folder.exists():
         raise UserError(f"{folder}: exists already; name another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fullpipe-") as place:
-        made = Path(place) / "package"
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fullpipe-") as scratch:
+        made = Path(scratch) / "package"
         _write(sets, made, for_dkms)
         made.rename(folder)
 
@@ -114,49 +114,51 @@ def build(sets: Sequence[CcSet], tree: Path) -> Path:
     """The module with these sets, built for the kernel whose headers (or whose prepared source) are
     in `tree`; cached. Raises RunError with the compiler's last lines."""
     _check(sets)
-    with tempfile.TemporaryDirectory(prefix="fullpipe-module-") as place:
-        package = Path(place) / "package"
+    with tempfile.TemporaryDirectory(prefix="fullpipe-module-") as scratch:
+        package = Path(scratch) / "package"
         _write(sets, package, for_dkms=False)
-        kept = _cached(package, tree)
-        if is_whole(kept):
-            return kept
-        _make(package, FILE, tree, kept)
-    return kept
+        built = _cached(package, tree)
+        if is_whole(built):
+            return built
+        _make(package, FILE, tree, built)
+    return built
 
 
-def build_alone(found: KernelFile, tree: Path) -> tuple[Path, str]:
+def build_alone(kernel_file: KernelFile, tree: Path) -> tuple[Path, str]:
     """The module of a kernel's file alone, as the kernel's own build makes it, without anything of
     fullpipe's; cached. Returns it and the name that it registers: JUDGED, so that it can stand
     beside the kernel's own of its name. Raises RunError with the compiler's last lines."""
-    text = found.files[found.path.name]
-    renamed, count = re.subn(rf'(\.name\s*=\s*)"{re.escape(found.name)}"', rf'\1"{JUDGED}"', text)
-    name = JUDGED if count == 1 else found.name
-    with tempfile.TemporaryDirectory(prefix="fullpipe-module-") as place:
-        package = Path(place)
-        for file, content in found.files.items():
+    text = kernel_file.files[kernel_file.path.name]
+    renamed, count = re.subn(
+        rf'(\.name\s*=\s*)"{re.escape(kernel_file.name)}"', rf'\1"{JUDGED}"', text
+    )
+    name = JUDGED if count == 1 else kernel_file.name
+    with tempfile.TemporaryDirectory(prefix="fullpipe-module-") as scratch:
+        package = Path(scratch)
+        for file, content in kernel_file.files.items():
             (package / file).write_text(content, encoding="utf-8")
         if name == JUDGED:
-            (package / found.path.name).write_text(renamed, encoding="utf-8")
-        kbuild = _KBUILD_ALONE.format(module=JUDGED, object=found.path.stem)
+            (package / kernel_file.path.name).write_text(renamed, encoding="utf-8")
+        kbuild = _KBUILD_ALONE.format(module=JUDGED, object=kernel_file.path.stem)
         (package / "Kbuild").write_text(kbuild, encoding="utf-8")
         (package / "Makefile").write_text(_MAKEFILE, encoding="utf-8")
-        kept = _cached(package, tree)
-        if not is_whole(kept):
-            _make(package, f"{JUDGED}.ko", tree, kept)
-    return kept, name
+        built = _cached(package, tree)
+        if not is_whole(built):
+            _make(package, f"{JUDGED}.ko", tree, built)
+    return built, name
 
 
-def _make(package: Path, file: str, tree: Path, kept: Path) -> None:
+def _make(package: Path, file: str, tree: Path, built: Path) -> None:
     make = ["make", "-s", f"KDIR={tree}", f"-j{os.cpu_count() or 1}", "modules"]
     done = subprocess.run(make, cwd=package, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        said = (done.stdout + done.stderr).replace(f"{package}/", "").splitlines()
-        wrong = [line for line in said if ": error: " in line or line.startswith("ERROR: ")]
-        words = (wrong or said)[-_LOG_LINES:]
+        output = (done.stdout + done.stderr).replace(f"{package}/", "").splitlines()
+        wrong = [line for line in output if ": error: " in line or line.startswith("ERROR: ")]
+        words = (wrong or output)[-_LOG_LINES:]
         raise RunError(f"{file} cannot be built with {tree}:\n  " + "\n  ".join(words))
     subprocess.run(["strip", "--strip-debug", file], cwd=package, check=True)
-    keep_object(package / file, kept)
-    modules = sorted(kept.parent.glob("*.ko"), key=lambda path: -path.stat().st_mtime)
+    keep_object(package / file, built)
+    modules = sorted(built.parent.glob("*.ko"), key=lambda path: -path.stat().st_mtime)
     for old in modules[_MOST_KEPT:]:
         remove_object(old)
 
@@ -199,12 +201,15 @@ def _write(sets: Sequence[CcSet], folder: Path, for_dkms: bool) -> None:
     names = [_name(algorithm) for algorithm in algorithms]
     kernel_names = [item.kernel_name for item in sets]
     facts = {
-        "name": NAME, "package": PACKAGE, "version": fullpipe.__version__,
+        "name": NAME,
+        "package": PACKAGE,
+        "version": fullpipe.__version__,
         "objects": " ".join(f"algorithm_{name}.o" for name in names),
-        "kernel_names": ", ".join(kernel_names), "example": _example(sets[0]),
+        "kernel_names": ", ".join(kernel_names),
+        "example": _example(sets[0]),
         # Files of users are what kernels only warn of.
         "errors": "" if any(map(userfiles.is_external, algorithms)) else "-Werror ",
-    }  # fmt: skip
+    }
     (folder / "module" / "package.h").write_text(_list(names, sets, for_dkms), encoding="utf-8")
     (folder / "Kbuild").write_text(_KBUILD.format(**facts), encoding="utf-8")
     (folder / "Makefile").write_text(_MAKEFILE, encoding="utf-8")
@@ -219,9 +224,9 @@ def _sources(algorithm: str, folder: Path) -> tuple[str, str]:
         return algorithm, f"cc/{algorithm}.h"
     source = source_of(algorithm)
     for name, text in source.files.items():
-        place = folder / "user" / source.name / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        target = folder / "user" / source.name / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
     if source.is_kernels:
         for path in shipped("module").glob("linux/*.h"):
             shutil.copy(path, folder / "user" / source.name)

@@ -62,26 +62,31 @@ def features(counts: Counts, state: State, elapsed_us: float) -> tuple[float, ..
     rtt_us = counts.rtt_sum_us / samples if samples else srtt_us
     least_us = state.min_rtt_us or rtt_us or 1
     values = (
-        math.log2(cwnd), rtt_us / least_us - 1 if samples else 0.0, srtt_us / least_us - 1,
-        delivered / cwnd, counts.lost / max(delivered + counts.lost, 1),
-        counts.marked / max(delivered, 1), state.inflight / cwnd, elapsed_us / least_us,
-    )  # fmt: skip
+        math.log2(cwnd),
+        rtt_us / least_us - 1 if samples else 0.0,
+        srtt_us / least_us - 1,
+        delivered / cwnd,
+        counts.lost / max(delivered + counts.lost, 1),
+        counts.marked / max(delivered, 1),
+        state.inflight / cwnd,
+        elapsed_us / least_us,
+    )
     bounds = zip(values, FEATURES, strict=True)
     return tuple(min(max(value, least), most) for value, (_, least, most) in bounds)
 
 
-def apply(layers: Sequence[Layer], seen: Sequence[float]) -> list[float]:
+def apply(layers: Sequence[Layer], observation: Sequence[float]) -> list[float]:
     """What a network of these layers makes of an observation."""
-    values = list(seen)
+    values = list(observation)
     for weights, biases, activation in layers:
         sums = [
             bias + sum(weight * value for weight, value in zip(row, values, strict=True))
             for row, bias in zip(weights, biases, strict=True)
         ]
         if activation == "tanh":
-            values = [math.tanh(one) for one in sums]
+            values = [math.tanh(total) for total in sums]
         else:
-            values = [max(one, 0.0) for one in sums] if activation == "relu" else sums
+            values = [max(total, 0.0) for total in sums] if activation == "relu" else sums
     return values
 
 
@@ -92,9 +97,9 @@ class Policy(Controller):
     flags = Controller.OWNS_CWND
     layers: ClassVar[Sequence[Layer]] = ()
 
-    def act(self, seen: tuple[float, ...]) -> float:
+    def act(self, observation: tuple[float, ...]) -> float:
         """The action, from -1 to 1, for an observation (`FEATURES`)."""
-        return apply(self.layers, seen)[0]
+        return apply(self.layers, observation)[0]
 
     def init(self) -> None:
         """Begins the first round trip."""

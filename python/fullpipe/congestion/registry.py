@@ -60,8 +60,8 @@ class Param:
         naming it."""
         if isinstance(value, str):
             if value not in self.choices:
-                what = ", ".join(self.choices) or "a number"
-                raise UserError(f"{value!r} is not {what}")
+                choices = ", ".join(self.choices) or "a number"
+                raise UserError(f"{value!r} is not {choices}")
             return self.choices.index(value)
         stored = round(value * self.scale) + self.origin if math.isfinite(value) else -1
         if not self.min <= stored <= self.max:
@@ -147,16 +147,16 @@ def own_variables(algorithms: Mapping[str, str]) -> dict[str, Any]:
     """What a recording's metadata says of the variables that only some algorithms have: by the
     names of the congestion controls, whose algorithms are given, and by column; empty where no
     algorithm has any."""
-    found = {
+    variables = {
         name: {
-            one.column: {"unit": one.unit, "meaning": one.meaning}
-            for one in variables_of(algorithm)
-            if one.column not in TABLES["cc_samples"].names
+            variable.column: {"unit": variable.unit, "meaning": variable.meaning}
+            for variable in variables_of(algorithm)
+            if variable.column not in TABLES["cc_samples"].names
         }
         for name, algorithm in algorithms.items()
     }
-    found = {name: columns for name, columns in found.items() if columns}
-    return {"variables": found} if found else {}
+    variables = {name: columns for name, columns in variables.items() if columns}
+    return {"variables": variables} if variables else {}
 
 
 def state_bytes_of(algorithm: str) -> int:
@@ -179,20 +179,25 @@ def cc_sets() -> dict[str, CcSet]:
         algorithm = algorithms[item["algorithm"]]
         params = params_of(item["algorithm"])
         result[item["name"]] = CcSet(
-            item["name"], item["algorithm"], item["kernel_name"], item["title"],
-            algorithm["sources"], tuple(item["values"]), params,
-        )  # fmt: skip
+            item["name"],
+            item["algorithm"],
+            item["kernel_name"],
+            item["title"],
+            algorithm["sources"],
+            tuple(item["values"]),
+            params,
+        )
     return result
 
 
 def cc_set(name: str) -> CcSet:
     """The set of that name, or of that file. Raises UserError with the nearest names, or with what
     is wrong with the file."""
-    found = _find(name)
-    if found is None:
+    result = _find(name)
+    if result is None:
         names = list(cc_sets())
         raise UserError(f"unknown congestion control {name!r}{_near(name, names)}")
-    return found
+    return result
 
 
 def _find(name: str) -> CcSet | None:
@@ -235,8 +240,8 @@ def sets_of(algorithm: str) -> list[CcSet]:
         return []
 
 
-def _source_set(source: userfiles.Source, found: Mapping[str, Any]) -> CcSet:
-    params = tuple(Param(**param) for param in found["params"])
+def _source_set(source: userfiles.Source, description: Mapping[str, Any]) -> CcSet:
+    params = tuple(Param(**param) for param in description["params"])
     name = source.main if source.stem in cc_sets() else source.stem
     if source.is_class and source.stem in cc_sets():
         name = f"{source.main}:{source.stem}"
@@ -284,22 +289,25 @@ def choose(name: str, tables: Mapping[str, Table]) -> Choice:
     if table is not None and table.base is not None:
         return Choice(name, _base(table.base), _values(name, tables))
     written, changes = _split(name)
-    known = _find(written)
-    if known is None:
-        names = [*cc_sets(), *(own for own, table in tables.items() if table.base is not None)]
+    base = _find(written)
+    if base is None:
+        names = [
+            *cc_sets(),
+            *(variant for variant, table in tables.items() if table.base is not None),
+        ]
         raise UserError(f"unknown congestion control {name!r}{_near(written, names)}")
-    table = table or tables.get(known.name)  # of a file
+    table = table or tables.get(base.name)  # of a file
     if table is not None:
         changes = table.changes
-    values = known.with_overrides(changes)
-    return Choice(changed_name(known, values), known, values)
+    values = base.with_overrides(changes)
+    return Choice(changed_name(base, values), base, values)
 
 
 @cache
 def _plain(name: str) -> Choice | None:
     """A set of the registry unchanged; None for every other name."""
-    known = cc_sets().get(name)
-    return None if known is None else Choice(name, known, known.values)
+    base = cc_sets().get(name)
+    return None if base is None else Choice(name, base, base.values)
 
 
 def base_of(name: str, tables: Mapping[str, Table]) -> CcSet | None:
@@ -327,7 +335,7 @@ def check_choices(names: Iterable[str], tables: Mapping[str, Table]) -> None:
     if not tables and all(_plain(name) for name in names):
         return
     files = _files(names)
-    used = {*names, *(found.name for found in files.values())}
+    used = {*names, *(item.name for item in files.values())}
     for name, table in tables.items():
         if table.base is not None:
             _check_variant(name)
@@ -355,7 +363,7 @@ def check_choices(names: Iterable[str], tables: Mapping[str, Table]) -> None:
 def _files(names: Iterable[str]) -> dict[str, CcSet]:
     """The sets of the files that flows name, by what they are called. Raises UserError if two
     files are called the same."""
-    found: dict[str, CcSet] = {}
+    sets: dict[str, CcSet] = {}
     for index, name in enumerate(names):
         written = name.partition("[")[0]
         if is_external_name(written):
@@ -363,13 +371,13 @@ def _files(names: Iterable[str]) -> dict[str, CcSet]:
                 item = file_set(written)
             except UserError as error:
                 raise UserError(f"flow.{index}.cc: {error}") from None
-            other = found.setdefault(item.name, item)
-            if other.algorithm != item.algorithm:
+            first = sets.setdefault(item.name, item)
+            if first.algorithm != item.algorithm:
                 raise UserError(
-                    f"flow.{index}.cc: {other.sources} and {item.sources} are both called "
+                    f"flow.{index}.cc: {first.sources} and {item.sources} are both called "
                     f"{item.name}; rename one"
                 )
-    return found
+    return sets
 
 
 def _check_variant(name: str) -> None:
@@ -424,13 +432,13 @@ def _split(name: str) -> tuple[str, Mapping[str, float | str]]:
 
 def _unknown(constant: str, algorithm: str, names: list[str]) -> str:
     """Says that an algorithm lacks a constant, and who has it."""
-    others = [
+    owners = [
         item["name"]
         for item in _native.cc.algorithms()
         if any(param["name"] == constant for param in item["params"])
     ]
-    if others:
-        return f"{algorithm} has no constant {constant}; it is of {', '.join(others)}"
+    if owners:
+        return f"{algorithm} has no constant {constant}; it is of {', '.join(owners)}"
     return f"unknown constant{_near(constant, names)}"
 
 
@@ -440,7 +448,7 @@ def _near(name: str, names: list[str]) -> str:
     # "BBR" may be any version of it.
     near = (
         difflib.get_close_matches(name, names, 3)
-        or [known for known in names if known.rstrip("0123456789") == name.lower()]
+        or [candidate for candidate in names if candidate.rstrip("0123456789") == name.lower()]
         or difflib.get_close_matches(name.lower(), names, 3)
     )
     if near:

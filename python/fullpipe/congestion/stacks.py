@@ -90,8 +90,8 @@ def transports(modules: Iterable[str]) -> list[Any]:
 
 def versions(names: Sequence[str]) -> dict[str, str]:
     """Crate and version of the stacks of these congestion controls."""
-    found = {name.partition(":")[0] for name in names}
-    return {stack: module(STACKS[stack].module).stacks()[stack][0] for stack in sorted(found)}
+    used = {name.partition(":")[0] for name in names}
+    return {stack: module(STACKS[stack].module).stacks()[stack][0] for stack in sorted(used)}
 
 
 @cache

@@ -41,10 +41,10 @@ def check(name: str) -> None:
     file = file_of(name)
     if trusted is None or file.resolve() in trusted:
         return
-    found = _sha256(file)
-    what = f"sha256 {found[:12]}" if found else "not there"
+    digest = _sha256(file)
+    actual = f"sha256 {digest[:12]}" if digest else "not there"
     raise UntrustedError(
-        f"{name[:200]!r} ({what}): code in a file, named by a store or recording, does not run; "
+        f"{name[:200]!r} ({actual}): code in a file, named by a store or recording, does not run; "
         f"name the file yourself: --trust FILE where there is such an option"
     )
 
@@ -61,8 +61,8 @@ def _sha256(file: Path) -> str | None:
     import hashlib  # loads OpenSSL, which most programs do not need
 
     try:
-        found = file.stat()
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
             return None
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except (OSError, ValueError):

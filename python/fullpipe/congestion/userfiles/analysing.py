@@ -22,8 +22,15 @@ _READS = Path("/etc/ocamlfind.conf")
 CALLS = ("init", "on_ack", "on_event")
 #: Of the user's file, which sees no header of a libc.
 _ALONE = ("-std=gnu11", "-ffreestanding", "-nostdinc")
-_ANALYSIS = ("-c11", "-machdep", "gcc_x86_64", "-lib-entry", "-eva", "-eva-no-print",
-             "-eva-no-show-progress")  # fmt: skip
+_ANALYSIS = (
+    "-c11",
+    "-machdep",
+    "gcc_x86_64",
+    "-lib-entry",
+    "-eva",
+    "-eva-no-print",
+    "-eva-no-show-progress",
+)
 #: An alarm: where, and what Eva cannot exclude.
 _ALARM = re.compile(r"^\[eva:alarm\] (\S+:\d+): Warning:\s+(.+?)[.;]", re.M | re.S)
 #: What ends an analysis that went through; and what makes its answer one of something else.
@@ -53,17 +60,19 @@ def every_input(source: Source) -> str:
         raise NoAnalysisError(f"needs {PROGRAM} (apt-get install frama-c-base)")
     include = shipped("cc")
     folder = keep(source) / "source"
-    command = [toolchain.compiler(), *_ALONE, *defines(source, title=""), f"-I{folder}",
-               f"-I{include}"]  # fmt: skip
-    found = []
-    with toolchain.workplace() as place:
-        unit = preprocess(source, command, include / "every_input.c", place).file
+    command = [toolchain.compiler(), *_ALONE, *defines(source, title="")]
+    command += [f"-I{folder}", f"-I{include}"]
+    undefined = []
+    with toolchain.workplace() as scratch:
+        unit = preprocess(source, command, include / "every_input.c", scratch).file
         for call in CALLS:
-            found += [(call, *alarm) for alarm in alarms(_analysed(source, unit, call, program))]
-    if found:
-        call, where, what = found[0]
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        raise UserError(f"{where}: {what} not excluded, in {call}{more}")
+            undefined += [
+                (call, *alarm) for alarm in alarms(_analysed(source, unit, call, program))
+            ]
+    if undefined:
+        call, where, problem = undefined[0]
+        more = f" (and {len(undefined) - 1} more)" if len(undefined) > 1 else ""
+        raise UserError(f"{where}: {problem} not excluded, in {call}{more}")
     return f"{', '.join(CALLS)}: no undefined behaviour for any state, constants and facts"
 
 
@@ -75,21 +84,21 @@ def _analysed(source: Source, unit: Path, call: str, program: str) -> str:
         answer = toolchain.run(command, reads, unit.parent, source.path)
     except UserError as error:
         raise NoAnalysisError(f"{PROGRAM} comes to no end with {call}: {error}") from None
-    return source.place(f"{answer.stdout}\n{answer.stderr}")
+    return source.with_user_paths(f"{answer.stdout}\n{answer.stderr}")
 
 
-def alarms(said: str) -> list[tuple[str, str]]:
-    """(file:line, what) of each alarm in the words of an analysis, in their order. Raises
+def alarms(output: str) -> list[tuple[str, str]]:
+    """(file:line, problem) of each alarm in the words of an analysis, in their order. Raises
     NoAnalysisError where it did not end, or took a function for something that it is not."""
-    if _DONE not in said:
-        refused = _REFUSED.search(said)
-        words = refused[1].strip() if refused else said.strip()[-200:]
+    if _DONE not in output:
+        refused = _REFUSED.search(output)
+        words = refused[1].strip() if refused else output.strip()[-200:]
         raise NoAnalysisError(f"{PROGRAM} does not read this file: {words}")
-    guessed = _GUESSED.search(said)
+    guessed = _GUESSED.search(output)
     if guessed:
         raise NoAnalysisError(f"{PROGRAM} does not know {guessed[1]}(), which is called")
-    own = f"{shipped('cc')}/"
+    prefix = f"{shipped('cc')}/"
     return [
-        (where.removeprefix(own), _WORDS.get(what.strip(), what.strip()))
-        for where, what in _ALARM.findall(said)
+        (where.removeprefix(prefix), _WORDS.get(problem.strip(), problem.strip()))
+        for where, problem in _ALARM.findall(output)
     ]

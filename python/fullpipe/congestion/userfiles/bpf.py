@@ -58,28 +58,40 @@ def compile_bpf(source: Source) -> Path:
     out = keep(source) / f"{source.id}.bpf.o"
     headers = [Path("/usr/include")]
     glue = shipped("bpf")
-    with toolchain.workplace() as place:
+    with toolchain.workplace() as scratch:
         command = [
-            clang, "-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wno-unused-function",
-            "-fno-crash-diagnostics", f"-I/usr/include/{platform.machine()}-linux-gnu",
-            f"-I{out.parent / 'source'}", f"-I{shipped('cc')}", f"-DFP_ALGORITHM={source.name}",
+            clang,
+            "-g",
+            "-O2",
+            "-target",
+            "bpf",
+            "-mcpu=v3",
+            "-Wall",
+            "-Wno-unused-function",
+            "-fno-crash-diagnostics",
+            f"-I/usr/include/{platform.machine()}-linux-gnu",
+            f"-I{out.parent / 'source'}",
+            f"-I{shipped('cc')}",
+            f"-DFP_ALGORITHM={source.name}",
             f'-DFP_SOURCE="{source.main}"',
-        ]  # fmt: skip
+        ]
         try:
-            checked = preprocess(source, command, glue / "algorithm.bpf.c", place, headers)
+            checked = preprocess(source, command, glue / "algorithm.bpf.c", scratch, headers)
         except UserError as error:
             if "bpf/bpf_helpers.h" in str(error):
                 raise NoClangError(
                     "libbpf's headers are missing: apt-get install libbpf-dev"
                 ) from None
             raise
-        compiled = place / out.name
+        compiled = scratch / out.name
         answer = toolchain.run(
             [*command, "-c", str(checked.file), "-o", str(compiled)],
-            [out.parent / "source", shipped("cc"), glue, *headers], place, source.path,
-        )  # fmt: skip
+            [out.parent / "source", shipped("cc"), glue, *headers],
+            scratch,
+            source.path,
+        )
         if answer.returncode != 0:
-            words = source.place(answer.stderr)
+            words = source.with_user_paths(answer.stderr)
             raise UserError(
                 _explain_division(words)
                 or explain_errors(source, words)
@@ -92,10 +104,10 @@ def compile_bpf(source: Source) -> Path:
 
 def _explain_division(words: str) -> str | None:
     """Explains a signed division: clang 14 crashes on one, 17 and later report an error."""
-    found = _SIGNED_DIVISION.search(words)
-    if not found:
+    match = _SIGNED_DIVISION.search(words)
+    if not match:
         return None
     return (
-        f"{found[1] or found[2]}: division of signed values: eBPF has none before Linux 6.6; "
+        f"{match[1] or match[2]}: division of signed values: eBPF has none before Linux 6.6; "
         "divide unsigned ones"
     )

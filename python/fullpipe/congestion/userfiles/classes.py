@@ -49,11 +49,18 @@ if TYPE_CHECKING:
 _NAMED = re.compile(r"(.*\.py)(?::([A-Za-z_]\w*))?")
 _MAX_NAME = 40
 _KNOWN_FLAGS = (
-    Controller.OWNS_CWND | Controller.WANTS_RING | Controller.WANTS_ECN | Controller.WANTS_RTT
-    | Controller.WANTS_ACKS | Controller.ECHOES_CE | Controller.SEND_IS_PURE
-    | Controller.WANTS_TIMER | Controller.WANTS_DETAILS | Controller.HOST_RECOVERS
+    Controller.OWNS_CWND
+    | Controller.WANTS_RING
+    | Controller.WANTS_ECN
+    | Controller.WANTS_RTT
+    | Controller.WANTS_ACKS
+    | Controller.ECHOES_CE
+    | Controller.SEND_IS_PURE
+    | Controller.WANTS_TIMER
+    | Controller.WANTS_DETAILS
+    | Controller.HOST_RECOVERS
     | Controller.WANTS_EVERY_RTT
-)  # fmt: skip
+)
 
 _METHODS = ("init", "on_ack", "on_event", "on_send", "info")
 #: How alike a mistyped name is to the right one (difflib's ratio).
@@ -80,13 +87,13 @@ def read(name: str) -> Source:
     files: dict[str, str] = {}
     _collect(path, folder, files)
     if wanted is None:
-        found = _defined(files, path.name)
-        if len(found) != 1:
+        classes = _defined(files, path.name)
+        if len(classes) != 1:
             raise UserError(
-                f"{path}: defines {', '.join(found) or 'no class'} of fullpipe.Controller; name "
-                f"one, such as {path}:{found[0] if found else 'Mine'}"
+                f"{path}: defines {', '.join(classes) or 'no class'} of fullpipe.Controller; name "
+                f"one, such as {path}:{classes[0] if classes else 'Mine'}"
             )
-        wanted = found[0]
+        wanted = classes[0]
     source = Source(folder, path.name, wanted, "", files, _contract(), is_class=True)
     keep(source)
     return source
@@ -112,8 +119,8 @@ def describe(identity: str) -> dict[str, Any]:
     params = [_row(controller, *item) for item in constants_of(controller).items()]
     title = controller.title or source.name
     variables = [
-        {"name": name, "unit": one.unit, "meaning": one.meaning}
-        for name, one in variables_of(controller).items()
+        {"name": name, "unit": variable.unit, "meaning": variable.meaning}
+        for name, variable in variables_of(controller).items()
     ]
 
     def make(values: list[int], conn: Conn, ctl: Ctl) -> list[Any]:
@@ -131,8 +138,10 @@ def describe(identity: str) -> dict[str, Any]:
         names = list(variables_of(wanted))
         return [*methods, (lambda: [getattr(instance, name) for name in names]) if names else None]
 
-    found = _native.controller.register(identity, title, controller.flags, params, variables, make)
-    return {**found, "params": params, "sources": str(source.path)}
+    registered = _native.controller.register(
+        identity, title, controller.flags, params, variables, make
+    )
+    return {**registered, "params": params, "sources": str(source.path)}
 
 
 def _renewed(source: Source) -> type[Controller]:
@@ -172,28 +181,28 @@ def _explained(error: BaseException, folder: Path, files: dict[str, str], otherw
             "such as weights.py, and import that"
         )
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).name in files] or frames[-1:]
+    user_frames = [frame for frame in frames if Path(frame.filename).name in files] or frames[-1:]
     if isinstance(error, SyntaxError) and error.filename:
         return f"{folder / Path(error.filename).name}:{error.lineno}: {words}"
-    if not own:
+    if not user_frames:
         return f"{otherwise}: {words}"
-    last = own[-1]
+    last = user_frames[-1]
     line = f" ({last.line})" if last.line else ""
-    place = Path(last.filename)
-    shown = folder / place.name if place.name in files else place
+    path = Path(last.filename)
+    shown = folder / path.name if path.name in files else path
     return f"{shown}:{last.lineno}: in {last.name}{line}: {words}"
 
 
-def _execute(folder: Path, main: str, files: dict[str, str], kept: Path) -> ModuleType:
-    """Runs a file as a separate module. Modules that lie beside it in the cache (`kept`) are
-    reloaded, then unloaded."""
+def _execute(folder: Path, main: str, files: dict[str, str], beside_folder: Path) -> ModuleType:
+    """Runs a file as a separate module. Modules that lie beside it in the cache
+    (`beside_folder`) are reloaded, then unloaded."""
     module = ModuleType(f"fullpipe_user.{Path(main).stem}")
     path = folder / main
     module.__file__ = str(path)
     beside = {Path(name).stem for name in files if name != main}
     hidden = {name: sys.modules.pop(name) for name in beside if name in sys.modules}
-    place = str(kept)
-    sys.path.insert(0, place)
+    entry = str(beside_folder)
+    sys.path.insert(0, entry)
     sys.modules[module.__name__] = module
     # A worker cannot read the user's folder, and errors show the line.
     linecache.cache[str(path)] = (0, None, files[main].splitlines(keepends=True), str(path))
@@ -202,7 +211,7 @@ def _execute(folder: Path, main: str, files: dict[str, str], kept: Path) -> Modu
     except BaseException as error:  # of code that ends its program, too
         raise UserError(_explained(error, folder, files, str(path))) from error
     finally:
-        sys.path.remove(place)
+        sys.path.remove(entry)
         for name in beside:
             sys.modules.pop(name, None)
         sys.modules |= hidden
@@ -216,15 +225,17 @@ def _defined(files: dict[str, str], main: str) -> list[str]:
         name: [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
         for name, text in files.items()
     }
-    known = {"Controller"}
+    controllers = {"Controller"}
     while True:
         more = {
-            node.name for nodes in defined.values() for node in nodes
-            if any(_last(base) in known for base in node.bases)
-        }  # fmt: skip
-        if more <= known:
+            node.name
+            for nodes in defined.values()
+            for node in nodes
+            if any(_last(base) in controllers for base in node.bases)
+        }
+        if more <= controllers:
             return [node.name for node in defined[main] if node.name in more]
-        known |= more
+        controllers |= more
 
 
 def _last(name: ast.expr) -> str:
@@ -282,9 +293,11 @@ def _check_methods(controller: type, called: str) -> None:
     contract's, or what such a method is called elsewhere."""
     methods = {
         name: value
-        for base in controller.__mro__ if base is not Controller
-        for name, value in vars(base).items() if inspect.isfunction(value)
-    }  # fmt: skip
+        for base in controller.__mro__
+        if base is not Controller
+        for name, value in vars(base).items()
+        if inspect.isfunction(value)
+    }
     used = {name for method in methods.values() for name in _names_in(method.__code__)}
     for name in sorted(methods.keys() - used - {*dir(Controller)}):
         near = difflib.get_close_matches(name.lower().strip("_"), _METHODS, 1, _NEARLY)
@@ -306,8 +319,10 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 def _row(controller: type[Controller], name: str, constant: Constant) -> dict[str, Any]:
     try:
-        stored = [round(value * constant.scale) + _origin(constant)
-                  for value in (constant.default, constant.least, constant.most)]  # fmt: skip
+        stored = [
+            round(value * constant.scale) + _origin(constant)
+            for value in (constant.default, constant.least, constant.most)
+        ]
         fits = 0 <= stored[1] <= stored[0] <= stored[2] < 2**32 and 1 <= constant.scale < 2**32
     except (TypeError, ValueError, OverflowError):
         fits = False
@@ -317,10 +332,17 @@ def _row(controller: type[Controller], name: str, constant: Constant) -> dict[st
             "least <= default <= most, and (most - least) * scale below 2**32"
         )
     return {
-        "name": name, "unit": constant.unit, "zero": "0", "source": constant.source or "mine",
-        "meaning": constant.meaning, "default": stored[0], "min": stored[1], "max": stored[2],
-        "scale": constant.scale, "origin": _origin(constant),
-    }  # fmt: skip
+        "name": name,
+        "unit": constant.unit,
+        "zero": "0",
+        "source": constant.source or "mine",
+        "meaning": constant.meaning,
+        "default": stored[0],
+        "min": stored[1],
+        "max": stored[2],
+        "scale": constant.scale,
+        "origin": _origin(constant),
+    }
 
 
 def _origin(constant: Constant) -> int:

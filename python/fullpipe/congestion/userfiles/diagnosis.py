@@ -24,7 +24,7 @@ def names(sources: Sequence[Source]) -> str:
     return " or ".join(str(source.path) for source in sources)
 
 
-def place(
+def location(
     report: str,
     sources: Sequence[Source],
     objects: Mapping[str, Path | None],
@@ -85,7 +85,7 @@ def _line(source: Source, shared_object: Path | None, offset: int) -> str | None
         answer = toolchain.run(command, [shared_object.parent], folder, source.path)
     # The innermost function first, then those that it is part of.
     for words in answer.stdout.splitlines() if answer.returncode == 0 else []:
-        line = source.place(words.split(" (")[0])
+        line = source.with_user_paths(words.split(" (")[0])
         if Path(line.rpartition(":")[0]).name in source.files:
             return line
     return None

@@ -82,9 +82,9 @@ class Frames:
         return True
 
     def _take(self, count: int) -> bytearray:
-        taken = self._held[:count]
+        data = self._held[:count]
         del self._held[:count]
-        return taken
+        return data
 
 
 class _Text(NamedTuple):
@@ -146,7 +146,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "progress": _is_u64,
     "rows": _is_layout,
     "bases": lambda value: isinstance(value, dict) and all(map(_is_u64, value.values())),
-    "ready": lambda value: isinstance(value, list) and all(one in _MISSING for one in value),
+    "ready": lambda value: isinstance(value, list) and all(item in _MISSING for item in value),
     "error": lambda value: isinstance(value, str),
     "done": lambda _value: True,
 }
@@ -201,6 +201,6 @@ def _texts(data: bytes) -> list[str]:
         values = json.loads(data)
     except (ValueError, RecursionError):
         raise ForgedError("a column of text that is none") from None
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
         raise ForgedError("a column of text that is none")
     return values

@@ -29,9 +29,14 @@ CONNECTIONS = 2000
 TIMEOUT_S = 60.0
 
 _SANITIZED = (
-    "-std=gnu11", "-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=undefined,address",
-    "-fno-sanitize-recover=all", "-Wno-unused-function",
-)  # fmt: skip
+    "-std=gnu11",
+    "-O1",
+    "-g",
+    "-fno-omit-frame-pointer",
+    "-fsanitize=undefined,address",
+    "-fno-sanitize-recover=all",
+    "-Wno-unused-function",
+)
 #: The same calls where clang says which products wrap.
 PRODUCTS = ("-std=gnu11", "-O1", "-g", "-Wno-unused-function")
 _WRAPS = "-fsanitize=unsigned-integer-overflow"
@@ -56,12 +61,12 @@ def fuzz(source: Source, seed: int = 1, connections: int = CONNECTIONS) -> str:
     with the line of the user's file, what is undefined there, and the call that led to it;
     NoSanitizersError if the compiler has none."""
     keep(source)
-    with toolchain.workplace() as place:
-        program = build(source, place, _SANITIZED)
+    with toolchain.workplace() as scratch:
+        program = build(source, scratch, _SANITIZED)
         drive(source, program, seed, connections)
         clang = shutil.which(os.environ.get("CLANG", "clang"))
         if clang is not None:
-            program = build(source, place, PRODUCTS, clang)
+            program = build(source, scratch, PRODUCTS, clang)
             drive(source, program, seed, connections)
     lacks = "" if clang else "; without clang, which sees 32-bit products that wrap"
     return f"{connections * 1000:,} calls of {connections:,} connections{lacks}"
@@ -78,27 +83,27 @@ def drive(source: Source, program: Path, seed: int, connections: int) -> None:
     raise UserError(_explained(source, answer, last.stdout))
 
 
-def build(source: Source, place: Path, flags: Sequence[str], clang: str | None = None) -> Path:
-    """A program in the folder `place`: the file, compiled with these flags as it is checked, and
+def build(source: Source, scratch: Path, flags: Sequence[str], clang: str | None = None) -> Path:
+    """A program in the folder `scratch`: the file, compiled with these flags as it is checked, and
     cc/fuzz.c, with clang watching the file's products. Raises UserError with the compiler's
     errors, NoSanitizersError if it has none."""
     include = shipped("cc")
     folder = keep(source) / "source"
     defined = [_NOTES, *(flag for flag in flags if flag.startswith("-D"))]
-    command = [toolchain.compiler(), *_ALONE, *defined, *defines(source), f"-I{folder}",
-               f"-I{include}"]  # fmt: skip
-    checked = preprocess(source, command, include / "external.c", place)
-    compiled, program = place / "external.o", place / "fuzz"
-    own = [clang, *flags, _WRAPS] if clang else [toolchain.compiler(), *flags]
+    command = [toolchain.compiler(), *_ALONE, *defined, *defines(source)]
+    command += [f"-I{folder}", f"-I{include}"]
+    checked = preprocess(source, command, include / "external.c", scratch)
+    compiled, program = scratch / "external.o", scratch / "fuzz"
+    first = [clang, *flags, _WRAPS] if clang else [toolchain.compiler(), *flags]
     hosts = [toolchain.compiler(), *flags, *(("-DCC_WATCHES_PRODUCTS",) if clang else ())]
     steps = (
-        [*own, "-ffreestanding", "-c", str(checked.file), "-o", str(compiled)],
+        [*first, "-ffreestanding", "-c", str(checked.file), "-o", str(compiled)],
         [*hosts, f"-I{include}", str(include / "fuzz.c"), str(compiled), "-o", str(program)],
     )
     for step in steps:
-        built = toolchain.run(step, [folder, include], place, source.path)
+        built = toolchain.run(step, [folder, include], scratch, source.path)
         if built.returncode != 0:
-            words = source.place(built.stderr)
+            words = source.with_user_paths(built.stderr)
             refused = explain_errors(source, words)
             if refused is None:
                 raise NoSanitizersError(
@@ -111,16 +116,24 @@ def build(source: Source, place: Path, flags: Sequence[str], clang: str | None =
 
 def _answer(command: list[str], note: BinaryIO) -> subprocess.CompletedProcess[str]:
     environment = {
-        "LC_ALL": "C", "UBSAN_OPTIONS": "print_stacktrace=1",
+        "LC_ALL": "C",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:disable_coredump=0",
-    }  # fmt: skip
+    }
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, errors="replace", env=environment, pass_fds=(note.fileno(),), process_group=0,
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+        pass_fds=(note.fileno(),),
+        process_group=0,
         preexec_fn=toolchain.confined_to(command[0]),
-    ) as process:  # fmt: skip
+    ) as process:
         try:
-            said, errors = communicate(process, TIMEOUT_S)
+            output, errors = communicate(process, TIMEOUT_S)
         except BaseException as error:
             process.kill()
             process.communicate()
@@ -130,38 +143,38 @@ def _answer(command: list[str], note: BinaryIO) -> subprocess.CompletedProcess[s
                 f"{' '.join(command[3:])} connections of 1,000 calls took more than {TIMEOUT_S:g} "
                 "s; a call is too long for a kernel"
             ) from None
-    return subprocess.CompletedProcess(command, process.returncode, said, errors)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
-def _explained(source: Source, answer: subprocess.CompletedProcess[str], told: str) -> str:
-    """`file:line: what; call 12 of connection 3: on_ack ...`."""
-    report = source.place(answer.stderr)
-    own = [place for _, place in _FRAME.findall(report) if _is_own(source, place)]
+def _explained(source: Source, answer: subprocess.CompletedProcess[str], log: str) -> str:
+    """`file:line: problem; call 12 of connection 3: on_ack ...`."""
+    report = source.with_user_paths(answer.stderr)
+    locations = [location for _, location in _FRAME.findall(report) if _is_own(source, location)]
     undefined, memory = _UNDEFINED.search(report), _MEMORY.search(report)
-    said = told.splitlines()
-    call = said[-1] if said else "no call is known"
-    fault = next((_FAULT.match(line) for line in said if line.startswith("fault: ")), None)
-    where = own[0] if own else str(source.path)
+    lines = log.splitlines()
+    call = lines[-1] if lines else "no call is known"
+    fault = next((_FAULT.match(line) for line in lines if line.startswith("fault: ")), None)
+    where = locations[0] if locations else str(source.path)
     if fault:
-        where, what = source.place(fault[1]) if fault[1] else where, fault[2]
+        where, problem = source.with_user_paths(fault[1]) if fault[1] else where, fault[2]
     elif undefined:
-        what = undefined[2]
+        problem = undefined[2]
         if _is_own(source, undefined[1]):
             where = undefined[1]
-        elif not own:
-            what = f"{what} ({undefined[1]})"
+        elif not locations:
+            problem = f"{problem} ({undefined[1]})"
     elif memory:
-        what = f"{memory[1]}: it touches memory that is not its own"
-    elif "differs" in said:
-        what = (
+        problem = f"{memory[1]}: it touches memory that is not its own"
+    elif "differs" in lines:
+        problem = (
             "the same call decides otherwise when it is made again: a variable is read before it "
             "was written"
         )
     elif answer.returncode == -signal.SIGPROF:
-        what = "1,000 calls did not end within 2 s of processor time"
+        problem = "1,000 calls did not end within 2 s of processor time"
     else:
-        what = f"it ended the process ({_ended_by(answer.returncode)})"
-    return f"{where}: {what}; {call}"
+        problem = f"it ended the process ({_ended_by(answer.returncode)})"
+    return f"{where}: {problem}; {call}"
 
 
 def _ended_by(status: int) -> str:
@@ -171,5 +184,5 @@ def _ended_by(status: int) -> str:
         return f"status {status}"
 
 
-def _is_own(source: Source, place: str) -> bool:
-    return Path(place.rpartition(":")[0]).name in source.files
+def _is_own(source: Source, location: str) -> bool:
+    return Path(location.rpartition(":")[0]).name in source.files

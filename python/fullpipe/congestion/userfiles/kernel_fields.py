@@ -40,8 +40,8 @@ def fields_of(structure: str, files: Mapping[str, str]) -> list[Field]:
         body = _body(tokens, structure)
         if body is not None:
             lines = text.split("\n")
-            found = list(_fields(body, "", structure, files, lines))
-            return list({one.name: one for one in found}.values())[:_MOST_FIELDS]
+            fields = list(_fields(body, "", structure, files, lines))
+            return list({field.name: field for field in fields}.values())[:_MOST_FIELDS]
     return []
 
 
@@ -98,35 +98,36 @@ def _declared(
         return
     within = [] if not kind or kind in _READ_WITH else fields_of(kind, files)
     for declarator in _declarators(code):
-        for place in _places(declarator):
-            word = re.sub(r"\W+", "_", f"{path}{place}").strip("_")
-            value = f"{STRUCTURE}->{path}{place}"
+        for element in _elements(declarator):
+            word = re.sub(r"\W+", "_", f"{path}{element}").strip("_")
+            value = f"{STRUCTURE}->{path}{element}"
             if not kind or kind in _READ_WITH:
                 yield Field(word, _READ_WITH.get(kind, "{}").format(value), meaning)
-            for one in within:
-                found = one.value.replace(f"{STRUCTURE}->", f"{value}.")
-                yield Field(f"{word}_{one.name}", found, one.meaning)
+            for inner_field in within:
+                found = inner_field.value.replace(f"{STRUCTURE}->", f"{value}.")
+                yield Field(f"{word}_{inner_field.name}", found, inner_field.meaning)
 
 
 def _declarators(code: Sequence[Token]) -> list[list[Token]]:
     """What stands between the commas."""
-    found: list[list[Token]] = [[]]
+    declarators: list[list[Token]] = [[]]
     for token in code:
         if token.text == ",":
-            found.append([])
+            declarators.append([])
         else:
-            found[-1].append(token)
-    return found
+            declarators[-1].append(token)
+    return declarators
 
 
-def _places(declarator: Sequence[Token]) -> list[str]:
+def _elements(declarator: Sequence[Token]) -> list[str]:
     """The field's name, or its elements; empty for an array whose length is no number."""
     texts = [token.text for token in declarator]
     end = next((at for at, text in enumerate(texts) if text in (":", "[")), len(texts))
     names = [
-        token.text for token in declarator[:end]
+        token.text
+        for token in declarator[:end]
         if token.kind == "name" and not token.text.startswith("__")
-    ]  # fmt: skip
+    ]
     if not names or _FILLER.fullmatch(names[-1]):
         return []
     if end == len(texts) or texts[end] == ":":

@@ -19,17 +19,23 @@ from fullpipe.congestion.userfiles.tokens import Token, closing, functions_of, t
 #: Types of module parameters (linux/moduleparam.h) whose values are numbers: in C, the least and
 #: the largest value that a constant of 32 bits has of them.
 _NUMBERS = {
-    "bool": ("bool", 0, 1), "byte": ("unsigned char", 0, 2**8 - 1),
-    "short": ("short", -(2**15), 2**15 - 1), "ushort": ("unsigned short", 0, 2**16 - 1),
-    "int": ("int", -(2**31), 2**31 - 1), "uint": ("unsigned int", 0, 2**32 - 1),
-    "hexint": ("unsigned int", 0, 2**32 - 1), "long": ("long", -(2**31), 2**31 - 1),
+    "bool": ("bool", 0, 1),
+    "byte": ("unsigned char", 0, 2**8 - 1),
+    "short": ("short", -(2**15), 2**15 - 1),
+    "ushort": ("unsigned short", 0, 2**16 - 1),
+    "int": ("int", -(2**31), 2**31 - 1),
+    "uint": ("unsigned int", 0, 2**32 - 1),
+    "hexint": ("unsigned int", 0, 2**32 - 1),
+    "long": ("long", -(2**31), 2**31 - 1),
     "ulong": ("unsigned long", 0, 2**32 - 1),
-}  # fmt: skip
+}
 #: Macros that make a parameter, and how many arguments they have: name, variable, type, mode.
 _PARAMETERS = {
-    "module_param": 3, "module_param_named": 4, "module_param_unsafe": 3,
+    "module_param": 3,
+    "module_param_named": 4,
+    "module_param_unsafe": 3,
     "module_param_named_unsafe": 4,
-}  # fmt: skip
+}
 _STARTS = {"module_init", "late_initcall", "subsys_initcall", "fs_initcall", "device_initcall"}
 _REGISTRY = "tcp_register_congestion_control"
 #: A program or a table of programs for eBPF, as libbpf names their sections.
@@ -93,7 +99,7 @@ class KernelFile:
     @property
     def functions(self) -> list[str]:
         """Functions that it defines whatever a kernel's version and options are."""
-        found = []
+        names = []
         for name in self.units:
             text = blanked(self.files[name])
             inside = _conditional(text)
@@ -101,8 +107,8 @@ class KernelFile:
                 # A macro in front of a variable looks like one.
                 begins = re.search(rf"\b{function.name}\s*\([^;{{}}]*\)\s*\{{", text)
                 if begins and function.body[0].line not in inside:
-                    found.append(function.name)
-        return found
+                    names.append(function.name)
+        return names
 
     @property
     def is_before_4_13(self) -> bool:
@@ -117,21 +123,21 @@ class KernelFile:
     @property
     def flags(self) -> list[str]:
         """NAME_FLAGS of the contract."""
-        found = ["CC_WANTS_DETAILS", "CC_MAY_CLOSE"]
+        flags = ["CC_WANTS_DETAILS", "CC_MAY_CLOSE"]
         if "cong_control" in self.members:
-            found.append("CC_OWNS_CWND")
+            flags.append("CC_OWNS_CWND")
         if "pkts_acked" in self.members:
-            found += ["CC_WANTS_RTT", "CC_WANTS_EVERY_RTT"]
+            flags += ["CC_WANTS_RTT", "CC_WANTS_EVERY_RTT"]
         if "in_ack_event" in self.members:
-            found.append("CC_WANTS_ACKS")
+            flags.append("CC_WANTS_ACKS")
         words = self._words
         if "cong_control" in self.members and words & {"tx_in_flight", "skb_marked_lost"}:
-            found.append("CC_WANTS_RING")
+            flags.append("CC_WANTS_RING")
         if "TCP_CONG_NEEDS_ECN" in self.members.get("flags", ""):
-            found.append("CC_WANTS_ECN")
+            flags.append("CC_WANTS_ECN")
             if "CA_EVENT_ECN_IS_CE" in words:
-                found.append("CC_ECHOES_CE")
-        return found
+                flags.append("CC_ECHOES_CE")
+        return flags
 
 
 def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
@@ -147,59 +153,65 @@ def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
         )
     units = _collect(path, files)
     tokens = {name: tokens_of(blanked(files[name])) for name in units}
-    own = tokens.get(path.name) or tokens_of(blanked(files[path.name]))
-    if any(function.name == _REGISTRY for function in functions_of(own)):
+    main_tokens = tokens.get(path.name) or tokens_of(blanked(files[path.name]))
+    if any(function.name == _REGISTRY for function in functions_of(main_tokens)):
         raise UserError(
             f"{path}: defines {_REGISTRY}(): it is the kernel's registry of congestion controls; "
             "its Reno is fullpipe's `reno`"
         )
-    found = _operations(path, own)
-    if not found and "tcp_congestion_ops" in " ".join(files.values()):
-        own = tokens[path.name] = tokens_of(expanded(path, files))
-        found = _operations(path, own)
-    if not found:
+    ops = _operations(path, main_tokens)
+    if not ops and "tcp_congestion_ops" in " ".join(files.values()):
+        main_tokens = tokens[path.name] = tokens_of(expanded(path, files))
+        ops = _operations(path, main_tokens)
+    if not ops:
         raise UserError(
             f"{path}: defines no struct tcp_congestion_ops; name a congestion control of a kernel, "
             "such as net/ipv4/tcp_illinois.c"
         )
     if path.name not in units:
         raise UserError(f"{path}: must be named *.c, as the kernel's congestion controls are")
-    registered = [name for name in found if _is_registered(own, name)] or list(found)
-    variable = _chosen(path, {name: found[name] for name in registered}, found, operations)
-    members = found[variable]
-    for needed, what in (("ssthresh", "ssthresh"), ("cong_avoid cong_control", "cong_avoid or "
-                         "cong_control")):  # fmt: skip
+    registered = [name for name in ops if _is_registered(main_tokens, name)] or list(ops)
+    variable = _chosen(path, {name: ops[name] for name in registered}, ops, operations)
+    members = ops[variable]
+    for needed, operation in (
+        ("ssthresh", "ssthresh"),
+        ("cong_avoid cong_control", "cong_avoid or cong_control"),
+    ):
         if not set(needed.split()) & set(members):
             raise UserError(
-                f"{path}: {variable} has no {what}; the kernel would refuse to register it "
+                f"{path}: {variable} has no {operation}; the kernel would refuse to register it "
                 "(tcp_register_congestion_control())"
             )
     shown = _TEXT.match(members.get("name", ""))
     every = [token for name in units for token in tokens[name]]
-    parameters = [one for name in units for one in _parameters(tokens[name])]
-    _check_variables(path.parent, tokens, found)
-    return KernelFile(
-        path, shown[1] if shown else variable, variable, members, parameters, _starts(every),
-        files, units,
-    )  # fmt: skip
+    parameters = [parameter for name in units for parameter in _parameters(tokens[name])]
+    _check_variables(path.parent, tokens, ops)
+    name = shown[1] if shown else variable
+    starts = _starts(every)
+    return KernelFile(path, name, variable, members, parameters, starts, files, units)
 
 
 def _private(text: str) -> list[str]:
     """The types that inet_csk_ca() points to in a file, in the order of the text."""
     text = blanked(text)
-    found = [(match.start(), match[1] or match[2] or match[3]) for match in _PRIVATE.finditer(text)]
+    declared_kinds = [
+        (match.start(), match[1] or match[2] or match[3]) for match in _PRIVATE.finditer(text)
+    ]
     for match in _LATER.finditer(text):
-        declared = re.findall(rf"(?<=[;{{(,])\s*(?:const\s+)?{_POINTER}{match[1]}\b",
-                              text[: match.start()])  # fmt: skip
-        found += [(match.start(), declared[-1])] if declared else []
-    kinds = dict.fromkeys(" ".join(kind.split()) for _, kind in sorted(found))
+        declared = re.findall(
+            rf"(?<=[;{{(,])\s*(?:const\s+)?{_POINTER}{match[1]}\b", text[: match.start()]
+        )
+        declared_kinds += [(match.start(), declared[-1])] if declared else []
+    kinds = dict.fromkeys(" ".join(kind.split()) for _, kind in sorted(declared_kinds))
     return [kind for kind in kinds if kind not in _NO_STRUCTURES]
 
 
 def _chosen(
-    path: Path, registered: dict[str, dict[str, str]], every: dict[str, dict[str, str]],
+    path: Path,
+    registered: dict[str, dict[str, str]],
+    every: dict[str, dict[str, str]],
     operations: str | None,
-) -> str:  # fmt: skip
+) -> str:
     """The variable of the operations that are meant: of those that the file registers, if no name
     chooses among all."""
     if operations is None:
@@ -219,7 +231,7 @@ def _chosen(
 def included(text: str) -> Iterable[str]:
     """The kernel's headers that a file includes, such as linux/module.h."""
     for directive in directives_of(text):
-        match = _SYSTEM.match(directive.rest) if directive.name == "include" else None
+        match = _SYSTEM.match(directive.text) if directive.name == "include" else None
         if match:
             yield match[1]
 
@@ -230,7 +242,7 @@ def _collect(path: Path, files: dict[str, str]) -> list[str]:
     text = files[path.name] = read_text(path, "a congestion control of a kernel in C")
     units: list[str] = []
     for directive in directives_of(text):
-        match = _LOCAL.match(directive.rest) if directive.name == "include" else None
+        match = _LOCAL.match(directive.text) if directive.name == "include" else None
         if match is None or match[1] in files or "/" in match[1]:
             continue
         header = path.with_name(match[1])
@@ -254,20 +266,20 @@ def _declares(header: Path, unit: Path) -> bool:
 
 def _conditional(text: str) -> set[int]:
     """Lines between #if and #endif."""
-    found: set[int] = set()
+    lines: set[int] = set()
     begins: list[int] = []
     for directive in directives_of(text):
         if directive.name in ("if", "ifdef", "ifndef"):
             begins.append(directive.line)
         elif directive.name == "endif" and begins:
-            found.update(range(begins.pop(), directive.line))
-    return found
+            lines.update(range(begins.pop(), directive.line))
+    return lines
 
 
 def _operations(path: Path, tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
     """Every struct tcp_congestion_ops with a value: its name, and its members, those that a
     function of the file sets among them."""
-    found = {}
+    ops = {}
     kinds = _kinds(tokens)
     for index in range(1, len(tokens) - 2):
         if tokens[index].text not in kinds:
@@ -283,28 +295,29 @@ def _operations(path: Path, tokens: Sequence[Token]) -> dict[str, dict[str, str]
                     "give each a variable of its own"
                 )
             body = tokens[at + 2 : closing(tokens, at + 1)]
-            found[name.text] = dict(_members(body))
+            ops[name.text] = dict(_members(body))
     for index, token in enumerate(tokens[:-4]):
-        texts = [one.text for one in tokens[index + 1 : index + 5]]
-        if token.text in found and [texts[0], texts[2]] == [".", "="]:
-            found[token.text].setdefault(texts[1], texts[3])
-    return found
+        texts = [other_token.text for other_token in tokens[index + 1 : index + 5]]
+        if token.text in ops and [texts[0], texts[2]] == [".", "="]:
+            ops[token.text].setdefault(texts[1], texts[3])
+    return ops
 
 
 def _kinds(tokens: Sequence[Token]) -> set[str]:
     """Names of the type tcp_congestion_ops."""
     texts = [token.text for token in tokens]
     aliases = {
-        texts[at + 3] for at in range(len(texts) - 3)
+        texts[at + 3]
+        for at in range(len(texts) - 3)
         if texts[at : at + 3] == ["typedef", "struct", "tcp_congestion_ops"]
-    }  # fmt: skip
+    }
     return aliases | {"tcp_congestion_ops"}
 
 
 def _members(body: Sequence[Token]) -> Iterable[tuple[str, str]]:
     """`.member = value`, and the older `member: value`."""
-    for one in _between_commas([token for token in body if token.kind != "directive"]):
-        texts = [token.text for token in one]
+    for member in _between_commas([token for token in body if token.kind != "directive"]):
+        texts = [token.text for token in member]
         if texts[:1] == ["."] and texts[2:3] == ["="]:
             yield texts[1], " ".join(texts[3:])
         elif texts[1:2] == [":"]:
@@ -313,10 +326,11 @@ def _members(body: Sequence[Token]) -> Iterable[tuple[str, str]]:
 
 def _is_registered(tokens: Sequence[Token], name: str) -> bool:
     return any(
-        token.text == _REGISTRY and name in
-        [one.text for one in tokens[index + 1 : closing(tokens, index + 1)]]
-        for index, token in enumerate(tokens[:-1]) if tokens[index + 1].text == "("
-    )  # fmt: skip
+        token.text == _REGISTRY
+        and name in [argument.text for argument in tokens[index + 1 : closing(tokens, index + 1)]]
+        for index, token in enumerate(tokens[:-1])
+        if tokens[index + 1].text == "("
+    )
 
 
 def _arguments(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
@@ -326,9 +340,9 @@ def _arguments(tokens: Sequence[Token], opening: int) -> list[list[Token]]:
 def _calls(
     tokens: Sequence[Token], names: Iterable[str]
 ) -> Iterable[tuple[str, list[list[Token]]]]:
-    known = set(names)
+    wanted = set(names)
     for index, token in enumerate(tokens[:-1]):
-        if token.text in known and tokens[index + 1].text == "(":
+        if token.text in wanted and tokens[index + 1].text == "(":
             yield token.text, _arguments(tokens, index + 1)
 
 
@@ -340,11 +354,11 @@ def _parameters(tokens: Sequence[Token]) -> Iterable[Parameter]:
     """The module parameters that are numbers."""
     meanings = {}
     for _, arguments in _calls(tokens, ["MODULE_PARM_DESC"]):
-        texts = [_TEXT.match(token.text) for one in arguments[1:] for token in one]
+        texts = [_TEXT.match(token.text) for argument in arguments[1:] for token in argument]
         meanings[arguments[0][0].text] = "".join(text[1] for text in texts if text)
     values = _first_values(tokens)
     for macro, arguments in _calls(tokens, _PARAMETERS):
-        words = ["".join(token.text for token in one) for one in arguments]
+        words = ["".join(token.text for token in argument) for argument in arguments]
         if len(words) != _PARAMETERS[macro] or not words[-3].isidentifier():
             continue  # a field or an element of a variable keeps its value
         name, variable, kind = words[0], words[-3], words[-2]
@@ -362,32 +376,40 @@ def _parameters(tokens: Sequence[Token]) -> Iterable[Parameter]:
 
 def _first_values(tokens: Sequence[Token]) -> dict[str, str]:
     """The first values of variables outside of functions."""
-    found = {}
+    values = {}
     for declaration in _declarations(tokens):
         for declarator in _between_commas(declaration):
             texts = [token.text for token in declarator]
             if "=" not in texts:
                 continue
             at = texts.index("=")
-            name = next((one.text for one in reversed(declarator[:at]) if one.kind == "name"
-                         and not one.text.startswith("__")), None)  # fmt: skip
-            if name is not None:
-                found[name] = re.sub(r"([<>&|=]) (?=[<>&|=])", r"\1", " ".join(texts[at + 1 :]))
-    return found
+            names = _names(declarator[:at])
+            if names:
+                values[names[-1]] = re.sub(
+                    r"([<>&|=]) (?=[<>&|=])", r"\1", " ".join(texts[at + 1 :])
+                )
+    return values
+
+
+def _names(tokens: Sequence[Token]) -> list[str]:
+    """The names among these, without the compiler's own (`__attribute__`)."""
+    return [
+        token.text for token in tokens if token.kind == "name" and not token.text.startswith("__")
+    ]
 
 
 def _between_commas(tokens: Sequence[Token]) -> list[list[Token]]:
     """What stands between commas outside of brackets."""
-    found: list[list[Token]] = [[]]
+    parts: list[list[Token]] = [[]]
     index = 0
     while index < len(tokens):
         last = closing(tokens, index) if tokens[index].text in ("(", "[", "{") else index
         if tokens[index].text == ",":
-            found.append([])
+            parts.append([])
         else:
-            found[-1] += tokens[index : last + 1]
+            parts[-1] += tokens[index : last + 1]
         index = last + 1
-    return found
+    return parts
 
 
 def _declarations(tokens: Sequence[Token]) -> Iterable[list[Token]]:
@@ -398,14 +420,12 @@ def _declarations(tokens: Sequence[Token]) -> Iterable[list[Token]]:
         token = code[index]
         if token.text in ("{", "(", "["):
             last = closing(code, index)
-            is_body = token.text == "{" and "=" not in [one.text for one in code[begin:index]]
+            texts = [earlier.text for earlier in code[begin:index]]
+            is_body = token.text == "{" and "=" not in texts
             index = last + 1
             following = code[index].text if index < len(code) else ""
-            if (
-                is_body
-                and following != ";"
-                and "struct" not in {one.text for one in code[begin : begin + 2]}
-            ):
+            is_structure = "struct" in {earlier.text for earlier in code[begin : begin + 2]}
+            if is_body and following != ";" and not is_structure:
                 begin = index  # a function's
             continue
         if token.text == ";":
@@ -428,9 +448,9 @@ def _check_variables(
             if function.name in starts or function.name.endswith(("_exit", "_unregister")):
                 continue
             body = function.body
-            kept = shared | set(_variables(_statements(body)))
+            shared_here = shared | set(_variables(_statements(body)))
             for index, token in enumerate(body):
-                if token.text in kept and token.kind == "name" and _is_written(body, index):
+                if token.text in shared_here and token.kind == "name" and _is_written(body, index):
                     raise UserError(
                         f"{folder / name}:{token.line}: {token.text}: {function.name}() changes a "
                         "variable that all connections share, and no replay could repeat a run; "
@@ -447,8 +467,7 @@ def _variables(declarations: Iterable[Sequence[Token]]) -> Iterable[str]:
             continue
         for declarator in declarators:
             texts = _until([token.text for token in declarator], "=", "[")
-            names = [token.text for token in declarator[: len(texts)] if token.kind == "name"
-                     and not token.text.startswith("__")]  # fmt: skip
+            names = _names(declarator[: len(texts)])
             if names:
                 yield names[-1]
 
@@ -457,7 +476,7 @@ def _statements(body: Sequence[Token]) -> Iterable[Sequence[Token]]:
     """What begins with `static` in a function, up to its semicolon."""
     for index, token in enumerate(body):
         if token.text == "static":
-            texts = [one.text for one in body[index:]]
+            texts = [following.text for following in body[index:]]
             yield body[index : index + len(_until(texts, ";"))]
 
 

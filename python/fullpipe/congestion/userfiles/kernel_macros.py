@@ -23,8 +23,8 @@ def expanded(path: Path, files: dict[str, str]) -> str:
             (folder / name).write_text(_SYSTEM_INCLUDE.sub("", text), encoding="utf-8")
         made = folder / "expanded.i"
         # No headers of the host: what the kernel defines must not be what libc does.
-        command = [toolchain.compiler(), "-E", "-P", "-nostdinc", "-undef", "-D__KERNEL__",
-                   str(folder / path.name), "-o", str(made)]  # fmt: skip
+        command = [toolchain.compiler(), "-E", "-P", "-nostdinc", "-undef", "-D__KERNEL__"]
+        command += [str(folder / path.name), "-o", str(made)]
         answer = toolchain.run(command, [folder], folder, path, output_bytes=_MOST_BYTES)
         if answer.returncode != 0:
             words = answer.stderr.replace(f"{folder}/", "").strip()

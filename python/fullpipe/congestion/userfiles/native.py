@@ -22,20 +22,38 @@ from fullpipe.congestion.userfiles.source import Source, folder_of, is_class, ke
 #: The largest state of a connection (the kernel's socket storage holds at most 64 KB).
 MAX_STATE_BYTES = 4096
 _COMMON = (
-    "-std=c11", "-O2", "-g1", "-gdwarf-4", "-fPIC", "-ffreestanding", "-nostdinc", "-fno-common",
-    "-fvisibility=hidden", "-fno-stack-protector", "-ftls-model=initial-exec",
-)  # fmt: skip
+    "-std=c11",
+    "-O2",
+    "-g1",
+    "-gdwarf-4",
+    "-fPIC",
+    "-ffreestanding",
+    "-nostdinc",
+    "-fno-common",
+    "-fvisibility=hidden",
+    "-fno-stack-protector",
+    "-ftls-model=initial-exec",
+)
 #: Checks that end the process with a trap where the processor does not, and flags that enforce the
 #: contract.
 _CHECKED = (
-    "-fsanitize=bounds" if platform.machine() == "x86_64"  # which traps divisions itself
+    "-fsanitize=bounds"
+    if platform.machine() == "x86_64"  # which traps divisions itself
     else "-fsanitize=bounds,integer-divide-by-zero",
     "-fsanitize-undefined-trap-on-error",
-    "-Wall", "-Werror=implicit-function-declaration", "-Werror=discarded-qualifiers",
-    "-Werror=incompatible-pointer-types", "-Werror=int-conversion", "-Werror=return-type",
-    "-Werror=vla", "-Werror=frame-larger-than=4096", "-Wno-unknown-warning-option",
+    "-Wall",
+    "-Werror=implicit-function-declaration",
+    "-Werror=discarded-qualifiers",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=int-conversion",
+    "-Werror=return-type",
+    "-Werror=vla",
+    "-Werror=frame-larger-than=4096",
+    "-Wno-unknown-warning-option",
     "-Wno-unused-function",
-)  # fmt: skip
+)
+#: Warnings of this project's own code.
+_STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wno-unused-parameter", "-Werror")
 #: For a debugger: what would hide variables and calls is left out.
 _DEBUGGED = ("-Og", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-DCC_DEBUG")
 #: How the kernel's Makefile has its C understood.
@@ -46,8 +64,18 @@ _SOURCE = "-DCC_SOURCE=<{}>"
 
 #: What a worker says of an algorithm and of each of its constants.
 _ALGORITHM = {"name": str, "title": str, "sources": str, "flags": int, "state_bytes": int}
-_CONSTANT = {"name": str, "unit": str, "zero": str, "source": str, "meaning": str, "default": int,
-             "min": int, "max": int, "scale": int, "origin": int}  # fmt: skip
+_CONSTANT = {
+    "name": str,
+    "unit": str,
+    "zero": str,
+    "source": str,
+    "meaning": str,
+    "default": int,
+    "min": int,
+    "max": int,
+    "scale": int,
+    "origin": int,
+}
 _VARIABLE = {"name": str, "column": str, "unit": str, "meaning": str, "scale": float}
 
 
@@ -67,13 +95,13 @@ def describe(source: Source) -> dict[str, Any]:
         return classes.describe(source.id)
     keep(source)
     answer = pool.ask([_algorithm(source)], "describe", {"identity": source.id})
-    found = _checked(source, answer.value)
-    if found["state_bytes"] > MAX_STATE_BYTES:
+    description = _checked(source, answer.value)
+    if description["state_bytes"] > MAX_STATE_BYTES:
         raise UserError(
-            f"{source.path}: struct {source.name} has {found['state_bytes']} bytes; a connection's "
-            f"state is at most {MAX_STATE_BYTES}"
+            f"{source.path}: struct {source.name} has {description['state_bytes']} bytes; a "
+            f"connection's state is at most {MAX_STATE_BYTES}"
         )
-    return found
+    return description
 
 
 def ask(
@@ -109,7 +137,7 @@ def _algorithm(source: Source) -> protocol.Algorithm:
     return protocol.Algorithm(source, None if source.is_class else _shared_object(source))
 
 
-def _checked(source: Source, found: Any) -> dict[str, Any]:
+def _checked(source: Source, description: Any) -> dict[str, Any]:
     """The description, if it is one: a file's code may have forged it."""
 
     def holds(value: Any, kinds: Mapping[str, type]) -> bool:
@@ -118,16 +146,20 @@ def _checked(source: Source, found: Any) -> dict[str, Any]:
         )
 
     if (
-        not holds(found, _ALGORITHM)
-        or not all(holds(one, _CONSTANT) and one["scale"] > 0 for one in found.get("params", [0]))
-        or not all(holds(one, _VARIABLE) for one in found.get("variables", [0]))
+        not holds(description, _ALGORITHM)
+        or not all(
+            holds(item, _CONSTANT) and item["scale"] > 0 for item in description.get("params", [0])
+        )
+        or not all(holds(item, _VARIABLE) for item in description.get("variables", [0]))
     ):
         raise UserError(f"{source.path}: its description is forged")
-    params = [{name: one[name] for name in _CONSTANT} for one in found["params"]]
-    variables = [{name: one[name] for name in _VARIABLE} for one in found["variables"]]
+    params = [{name: item[name] for name in _CONSTANT} for item in description["params"]]
+    variables = [{name: item[name] for name in _VARIABLE} for item in description["variables"]]
     return {
-        **{name: found[name] for name in _ALGORITHM}, "params": params, "variables": variables,
-    }  # fmt: skip
+        **{name: description[name] for name in _ALGORITHM},
+        "params": params,
+        "variables": variables,
+    }
 
 
 def warnings(source: Source) -> str:
@@ -135,13 +167,12 @@ def warnings(source: Source) -> str:
     Raises UserError with the first warning."""
     folder = keep(source) / "source"
     include = shipped("cc")
-    with toolchain.workplace() as place:
-        answer = toolchain.run([
-            toolchain.compiler(), *_COMMON, "-Wall", "-Wextra", "-Wconversion", "-Wshadow",
-            "-Wno-unused-parameter", "-Werror", *defines(source, title=""), f"-I{folder}",
-            f"-I{include}", "-c", str(include / "external.c"), "-o", str(place / "strict.o"),
-        ], [folder, include], place, source.path)  # fmt: skip
-    words = source.place(answer.stderr)
+    with toolchain.workplace() as scratch:
+        command = [toolchain.compiler(), *_COMMON, *_STRICT, *defines(source, title="")]
+        command += [f"-I{folder}", f"-I{include}", "-c", str(include / "external.c")]
+        command += ["-o", str(scratch / "strict.o")]
+        answer = toolchain.run(command, [folder, include], scratch, source.path)
+    words = source.with_user_paths(answer.stderr)
     if answer.returncode != 0:
         raise UserError(explain_errors(source, words) or words.strip()[-500:])
     return "none"
@@ -153,8 +184,12 @@ def defines(source: Source, title: str | None = None) -> tuple[str, ...]:
     dialect: tuple[str, ...] = _KERNELS if source.is_kernels else ()
     if source.is_kernels and platform.machine() in ("x86_64", "aarch64"):
         dialect += (toolchain.INTEGERS_ONLY,)
-    return (*dialect, f"-DCC_NAME={source.name}", _SOURCE.format(source.main),
-            f'-DCC_TITLE="{_plain(text)}"')  # fmt: skip
+    return (
+        *dialect,
+        f"-DCC_NAME={source.name}",
+        _SOURCE.format(source.main),
+        f'-DCC_TITLE="{_plain(text)}"',
+    )
 
 
 def _shared_object(source: Source) -> Path:
@@ -166,10 +201,10 @@ def _shared_object(source: Source) -> Path:
 
 def _debugged_object(source: Source) -> Path:
     """The same for a debugger, which shows the user's own files."""
-    kept = folder_of(source.id)
-    out = kept / "debugged.so"
+    cached = folder_of(source.id)
+    out = cached / "debugged.so"
     _make_shared_object(
-        source, out, (*_DEBUGGED, f"-fdebug-prefix-map={kept / 'source'}={source.folder}")
+        source, out, (*_DEBUGGED, f"-fdebug-prefix-map={cached / 'source'}={source.folder}")
     )
     return out
 
@@ -181,25 +216,24 @@ def _make_shared_object(source: Source, out: Path, flags: Sequence[str]) -> None
 
     folder = keep(source) / "source"
     include = shipped("cc")
-    with toolchain.workplace() as place:
-        command = [toolchain.compiler(), *_COMMON, *_CHECKED, *flags, *defines(source),
-                   f"-I{folder}", f"-I{include}"]  # fmt: skip
-        checked = preprocess(source, command, include / "external.c", place)
-        compiled, linked = place / "external.o", place / "external.so"
-        _compile(source, [*command, "-c", str(checked.file), "-o", str(compiled)], place)
-        objects.check_native(source, compiled, checked.place_of)
-        _compile(source, [
-            toolchain.compiler(), *_COMMON, "-shared", "-nostdlib", "-Wl,-z,defs", str(compiled),
-            str(include / "external_memory.c"), "-o", str(linked),
-        ], place)  # fmt: skip
+    with toolchain.workplace() as scratch:
+        command = [toolchain.compiler(), *_COMMON, *_CHECKED, *flags, *defines(source)]
+        command += [f"-I{folder}", f"-I{include}"]
+        checked = preprocess(source, command, include / "external.c", scratch)
+        compiled, linked = scratch / "external.o", scratch / "external.so"
+        _compile(source, [*command, "-c", str(checked.file), "-o", str(compiled)], scratch)
+        objects.check_native(source, compiled, checked.location_of)
+        linking = [toolchain.compiler(), *_COMMON, "-shared", "-nostdlib", "-Wl,-z,defs"]
+        linking += [str(compiled), str(include / "external_memory.c"), "-o", str(linked)]
+        _compile(source, linking, scratch)
         keep_object(linked, out)
 
 
-def _compile(source: Source, command: Sequence[str], place: Path) -> None:
+def _compile(source: Source, command: Sequence[str], scratch: Path) -> None:
     folder = folder_of(source.id)
-    answer = toolchain.run(command, [folder / "source", shipped("cc")], place, source.path)
+    answer = toolchain.run(command, [folder / "source", shipped("cc")], scratch, source.path)
     if answer.returncode != 0:
-        words = source.place(answer.stderr)
+        words = source.with_user_paths(answer.stderr)
         raise UserError(explain_errors(source, words) or f"{source.path}: {words.strip()[-500:]}")
 
 

@@ -31,19 +31,23 @@ _BPF_SECTIONS = re.compile(
 )
 #: Helpers of the kernel that the glue calls (bpf/glue.h), by their numbers in linux/bpf.h.
 _BPF_HELPERS = {
-    7: "get_prandom_u32", 107: "sk_storage_get", 108: "sk_storage_delete", 116: "tcp_send_ack",
-    118: "jiffies64", 130: "ringbuf_output",
-}  # fmt: skip
+    7: "get_prandom_u32",
+    107: "sk_storage_get",
+    108: "sk_storage_delete",
+    116: "tcp_send_ack",
+    118: "jiffies64",
+    130: "ringbuf_output",
+}
 _BPF_CALL = 0x85  # BPF_JMP | BPF_CALL
 
 
-def check_native(source: Source, file: Path, place_of: Callable[[str], str | None]) -> None:
+def check_native(source: Source, file: Path, location_of: Callable[[str], str | None]) -> None:
     """Raises UserError for an object of a user's file that asks for anything outside, has data that
-    connections would share, or code that runs unasked. `place_of`: where a name stands in the
+    connections would share, or code that runs unasked. `location_of`: where a name stands in the
     source."""
 
     def where(name: str) -> str:
-        return place_of(name) or str(source.path)
+        return location_of(name) or str(source.path)
 
     with file.open("rb") as stream:
         elf = _opened(source, stream)
@@ -55,14 +59,23 @@ def check_native(source: Source, file: Path, place_of: Callable[[str], str | Non
                 )
             executable = section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR
             if executable and not section.name.startswith(".text"):
-                raise UserError(f"{source.path}: section {section.name} can be executed; a "
-                                "function inside a function needs that")  # fmt: skip
+                raise UserError(
+                    f"{source.path}: section {section.name} can be executed; a "
+                    "function inside a function needs that"
+                )
         for symbol in _symbols(elf):
             name, kind = symbol.name, symbol["st_info"]["type"]
             is_local = symbol["st_info"]["bind"] == "STB_LOCAL"
             shown = name.split(".")[0]
-            if kind not in ("STT_NOTYPE", "STT_OBJECT", "STT_FUNC", "STT_SECTION", "STT_FILE",
-                            "STT_TLS", "STT_COMMON"):  # fmt: skip
+            if kind not in (
+                "STT_NOTYPE",
+                "STT_OBJECT",
+                "STT_FUNC",
+                "STT_SECTION",
+                "STT_FILE",
+                "STT_TLS",
+                "STT_COMMON",
+            ):
                 raise UserError(f"{where(shown)}: {shown} is chosen when it is loaded (ifunc)")
             if symbol["st_shndx"] == "SHN_UNDEF":
                 if name and not _ASKED.fullmatch(name):
@@ -104,8 +117,10 @@ def check_bpf(source: Source, file: Path) -> None:
                         )
         for symbol in _symbols(elf):
             if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name:
-                raise UserError(f"{source.path}: {symbol.name}() is not there: an algorithm calls "
-                                "nothing outside")  # fmt: skip
+                raise UserError(
+                    f"{source.path}: {symbol.name}() is not there: an algorithm calls "
+                    "nothing outside"
+                )
 
 
 def _opened(source: Source, stream: Any) -> ELFFile:

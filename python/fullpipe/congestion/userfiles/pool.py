@@ -40,8 +40,11 @@ def ask(
     simulator did."""
     key = _Key(
         tuple(sorted((each.source.id, str(each.shared_object or "")) for each in algorithms)),
-        tuple(read), limits.memory_bytes(), str(user_cache()), threading.get_native_id(),
-    )  # fmt: skip
+        tuple(read),
+        limits.memory_bytes(),
+        str(user_cache()),
+        threading.get_native_id(),
+    )
     is_used_again = not files and not any(each.source.is_class for each in algorithms)
     worker = _take(key) if is_used_again else None
     if worker is None:

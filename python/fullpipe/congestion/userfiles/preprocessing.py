@@ -29,13 +29,13 @@ class Preprocessed:
     tokens: Sequence[Token]
     source: Source
 
-    def place_of(self, name: str) -> str | None:
+    def location_of(self, name: str) -> str | None:
         """`file:line` where a name stands first in the user's files."""
-        kept = [folder_of(self.source.id) / "source"]
-        is_own = _below(kept)
-        own = [token for token in self.tokens if is_own(token.file)]
-        place = refusals.place_of(own, name)
-        return None if place is None else self.source.place(place)
+        user_folders = [folder_of(self.source.id) / "source"]
+        is_own = _below(user_folders)
+        user_tokens = [token for token in self.tokens if is_own(token.file)]
+        location = refusals.location_of(user_tokens, name)
+        return None if location is None else self.source.with_user_paths(location)
 
 
 def preprocess(
@@ -47,25 +47,28 @@ def preprocess(
 
     Raises UserError with file and line for what an algorithm may not say."""
     file = folder / f"{source.name}.i"
-    kept = folder_of(source.id) / "source"
-    known = [kept, shipped("cc")]
+    user_folder = folder_of(source.id) / "source"
+    allowed = [user_folder, shipped("cc")]
     answer = toolchain.run(
-        [*command, "-E", str(unit), "-o", str(file)], [*known, unit.parent, *headers], folder,
-        source.path, output_bytes=_MOST_BYTES,
-    )  # fmt: skip
+        [*command, "-E", str(unit), "-o", str(file)],
+        [*allowed, unit.parent, *headers],
+        folder,
+        source.path,
+        output_bytes=_MOST_BYTES,
+    )
     if answer.returncode != 0:
-        words = source.place(answer.stderr)
+        words = source.with_user_paths(answer.stderr)
         raise UserError(explain_errors(source, words) or f"{source.path}: {words.strip()[-500:]}")
     tokens = tokens_of(file.read_text(encoding="utf-8", errors="replace"))
-    trusted = [folder for folder in (unit.parent, *headers) if folder not in known]
+    trusted = [folder for folder in (unit.parent, *headers) if folder not in allowed]
     is_trusted = _below(trusted)
     try:
-        refusals.check_files(tokens, _below([*known, *trusted]))
+        refusals.check_files(tokens, _below([*allowed, *trusted]))
         checked = [token for token in tokens if not is_trusted(token.file)]
         refusals.check_tokens(checked, _below([shipped("cc")]), toolchain.INTEGERS_ONLY in command)
         refusals.check_recursion(checked)
     except UserError as error:
-        raise UserError(source.place(str(error))) from None
+        raise UserError(source.with_user_paths(str(error))) from None
     return Preprocessed(file, checked, source)
 
 

@@ -34,14 +34,34 @@ _MAX_WORDS, _MAX_REPORT = 1 << 20, 1 << 16
 _PIPE_BYTES = 1 << 20
 
 #: The rest of the environment may hold secrets, and decides nothing.
-_ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "OMP_NUM_THREADS",
-                "OPENBLAS_NUM_THREADS", "TZ")  # fmt: skip
+_ENVIRONMENT = (
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "TZ",
+)
 #: What Python, its libraries and the C library read.
 _SYSTEM = (
-    "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/gnu/store",
-    "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo", "/dev/null", "/dev/urandom",
-    "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu",
-)  # fmt: skip
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/nix/store",
+    "/gnu/store",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/usr/share/zoneinfo",
+    "/dev/null",
+    "/dev/urandom",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/sys/devices/system/cpu",
+)
 
 
 @dataclass(frozen=True)
@@ -74,12 +94,17 @@ class Process:
         for descriptor in (reports, self._commands):
             os.set_blocking(descriptor, False)
         setup = {
-            "path": _import_path(), "read": [*_readable(), *rights.read],
-            "parent": os.getpid(), "memory_bytes": rights.memory_bytes,
+            "path": _import_path(),
+            "read": [*_readable(), *rights.read],
+            "parent": os.getpid(),
+            "memory_bytes": rights.memory_bytes,
             "file_bytes": rights.file_bytes,
-            "commands": commands, "answers": answers, "reports": reports,
-            "files": dict(rights.files), "algorithms": dict(algorithms),
-        }  # fmt: skip
+            "commands": commands,
+            "answers": answers,
+            "reports": reports,
+            "files": dict(rights.files),
+            "algorithms": dict(algorithms),
+        }
         environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         environment["XDG_CACHE_HOME"] = str(user_cache().parent)
         descriptors = (commands, answers, reports, *rights.files.values())
@@ -145,10 +170,10 @@ class Process:
 
     def show_words(self, last: bool = False) -> None:
         """Shows the lines that it printed; with `last` also one that has no end yet."""
-        *lines, rest = self._words.split("\n")
-        if last and rest:
-            lines, rest = [*lines, rest], ""
-        self._words = rest
+        *lines, unfinished = self._words.split("\n")
+        if last and unfinished:
+            lines, unfinished = [*lines, unfinished], ""
+        self._words = unfinished
         for line in lines:
             print(printable(line), file=sys.stderr)
 
@@ -221,9 +246,13 @@ def _started(
     script = Path(__file__).with_name("worker.py")
     return subprocess.Popen(
         [sys.executable, "-I", "-S", "-u", str(script), json.dumps(setup)],
-        stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, pass_fds=descriptors,
-        process_group=0, env=dict(environment),
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=printed,
+        stderr=printed,
+        pass_fds=descriptors,
+        process_group=0,
+        env=dict(environment),
+    )
 
 
 @dataclass
@@ -251,24 +280,25 @@ class Outgoing:
 @cache
 def _import_path() -> list[str]:
     """Where the worker finds modules: what is installed, not the folders of programs."""
-    own = str(Path(__file__).resolve().parents[3])
+    package_parent = str(Path(__file__).resolve().parents[3])
     bases = {sys.prefix, sys.base_prefix, sys.exec_prefix}
     installed = [
-        entry for entry in sys.path
+        entry
+        for entry in sys.path
         if any(Path(entry).is_relative_to(base) for base in bases)
         or Path(entry).name in ("site-packages", "dist-packages")
-    ]  # fmt: skip
-    return list(dict.fromkeys([*installed, own]))
+    ]
+    return list(dict.fromkeys([*installed, package_parent]))
 
 
 @cache
 def _readable() -> list[str]:
     """Files of Python and of this package."""
-    own = Path(__file__).resolve().parents[2]
-    installed = [entry for entry in _import_path() if entry != str(own.parent)]
+    package = Path(__file__).resolve().parents[2]
+    installed = [entry for entry in _import_path() if entry != str(package.parent)]
     libraries = [f"{prefix}/lib" for prefix in (sys.prefix, sys.base_prefix)]
     named = os.environ.get("LD_LIBRARY_PATH", "").split(":")
-    return [*_SYSTEM, *installed, *libraries, str(own), *filter(None, named)]
+    return [*_SYSTEM, *installed, *libraries, str(package), *filter(None, named)]
 
 
 def _widen(pipe: int) -> None:

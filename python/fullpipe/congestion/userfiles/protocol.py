@@ -39,8 +39,16 @@ _LONGEST_LOOK_S = 0.2
 
 #: What a forged answer raises where it is used: in the decoder, or in whoever takes rows (Arrow's
 #: errors are among these).
-_FORGED = (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError,
-           RecursionError, NotImplementedError)  # fmt: skip
+_FORGED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    OverflowError,
+    RecursionError,
+    NotImplementedError,
+)
 
 
 class Algorithm(NamedTuple):
@@ -171,7 +179,7 @@ class Worker:
             )
 
     def _stalled(self, stall_s: float, state: Job) -> AlgorithmError:
-        where = self._place(self._process.stopped())
+        where = self._location(self._process.stopped())
         done_ns = state.done_ns
         at = f" at {done_ns / 1e9:.3f} s of it" if done_ns >= 0 else ""
         passed = "no simulated time" if done_ns <= 0 else "hardly any simulated time"
@@ -184,10 +192,10 @@ class Worker:
         """Why there are no more answers."""
         status, report, words = self._process.ended()
         cause = diagnosis.cause(status, report, words, self._memory_bytes)
-        return AlgorithmError(f"{self._place(report)}: {cause}")
+        return AlgorithmError(f"{self._location(report)}: {cause}")
 
-    def _place(self, report: str) -> str:
-        return diagnosis.place(report, self._sources, self._objects, self._bases)
+    def _location(self, report: str) -> str:
+        return diagnosis.location(report, self._sources, self._objects, self._bases)
 
     def _names(self) -> str:
         return diagnosis.names(self._sources)
@@ -255,6 +263,8 @@ def _say_missing(missing: tuple[str, ...]) -> None:
     import multiprocessing
 
     if missing and multiprocessing.parent_process() is None:
-        told = "; ".join(words[name] for name in missing if name in words)
-        print(f"fullpipe: code from files is not contained by this kernel in: {told}",
-              file=sys.stderr)  # fmt: skip
+        lacking = "; ".join(words[name] for name in missing if name in words)
+        print(
+            f"fullpipe: code from files is not contained by this kernel in: {lacking}",
+            file=sys.stderr,
+        )

@@ -12,18 +12,64 @@ from fullpipe.base.errors import UserError
 from fullpipe.congestion.userfiles.tokens import Function, Token, closing, functions_of
 
 _ATTRIBUTES = {
-    "aligned", "always_inline", "cold", "const", "fallthrough", "flatten", "hot", "may_alias",
-    "maybe_unused", "noinline", "nonnull", "nonstring", "packed", "preserve_access_index", "pure",
-    "unused", "warn_unused_result",
-}  # fmt: skip
+    "aligned",
+    "always_inline",
+    "cold",
+    "const",
+    "fallthrough",
+    "flatten",
+    "hot",
+    "may_alias",
+    "maybe_unused",
+    "noinline",
+    "nonnull",
+    "nonstring",
+    "packed",
+    "preserve_access_index",
+    "pure",
+    "unused",
+    "warn_unused_result",
+}
 _BUILTINS = {
-    "abs", "add_overflow", "assume_aligned", "bswap16", "bswap32", "bswap64", "choose_expr", "clz",
-    "clzl", "clzll", "constant_p", "ctz", "ctzl", "ctzll", "expect", "expect_with_probability",
-    "ffs", "ffsl", "ffsll", "labs", "llabs", "memcmp", "memcpy", "memset", "mul_overflow",
-    "object_size", "offsetof", "parity", "popcount", "popcountl", "popcountll",
-    "preserve_access_index", "preserve_enum_value", "preserve_field_info", "preserve_type_info",
-    "sub_overflow", "types_compatible_p", "unreachable",
-}  # fmt: skip
+    "abs",
+    "add_overflow",
+    "assume_aligned",
+    "bswap16",
+    "bswap32",
+    "bswap64",
+    "choose_expr",
+    "clz",
+    "clzl",
+    "clzll",
+    "constant_p",
+    "ctz",
+    "ctzl",
+    "ctzll",
+    "expect",
+    "expect_with_probability",
+    "ffs",
+    "ffsl",
+    "ffsll",
+    "labs",
+    "llabs",
+    "memcmp",
+    "memcpy",
+    "memset",
+    "mul_overflow",
+    "object_size",
+    "offsetof",
+    "parity",
+    "popcount",
+    "popcountl",
+    "popcountll",
+    "preserve_access_index",
+    "preserve_enum_value",
+    "preserve_field_info",
+    "preserve_type_info",
+    "sub_overflow",
+    "types_compatible_p",
+    "unreachable",
+}
 #: What external.c and external.h say besides.
 _OF_THE_CONTRACT = frozenset({"visibility", "setjmp", "frame_address"})
 #: Pragmas by their words.
@@ -56,37 +102,37 @@ def check_tokens(
     refuse constants that it does not make integers of."""
     for index, token in enumerate(tokens):
         if token.kind == "directive":
-            check_pragma(token.text, token.place)
+            check_pragma(token.text, token.location)
         if (
             token.kind == "number"
             and not computes_fractions
             and _FLOAT_NUMBER.fullmatch(token.text)
         ):
-            raise floating(token.place, token.text[:_SHOWN])
+            raise floating(token.location, token.text[:_SHOWN])
         if token.kind == "name":
             more = _OF_THE_CONTRACT if is_contract(token.file) else frozenset()
             _check_name(tokens, index, more)
         elif token.text == "[" and _text(tokens, index + 1) == "[":
             _check_attributes(tokens[index + 2 : closing(tokens, index + 1)], frozenset())
         elif token.text[0] == '"' and _text(tokens, index - 1)[-1:] == "R":
-            raise UserError(f"{token.place}: a raw string: write an ordinary one")
+            raise UserError(f"{token.location}: a raw string: write an ordinary one")
 
 
-def floating(place: str, what: str) -> UserError:
+def floating(location: str, token: str) -> UserError:
     """The refusal of a floating-point constant or type."""
     return UserError(
-        f"{place}: {what}: an algorithm has integers only; the kernel has no floating point. Write "
-        "gains in 1/1024 (CC_ONE)"
+        f"{location}: {token}: an algorithm has integers only; the kernel has no floating point. "
+        "Write gains in 1/1024 (CC_ONE)"
     )
 
 
-def check_pragma(line: str, place: str) -> None:
+def check_pragma(line: str, location: str) -> None:
     """Raises UserError for a line of the preprocessor that is not one of the pragmas that change
     neither files nor code."""
     if not _PRAGMAS.match(line):
         raise UserError(
-            f"{place}: {' '.join(line.split())[:60]}: an algorithm has no such line; pragmas are "
-            "once, pack, unroll and diagnostic"
+            f"{location}: {' '.join(line.split())[:60]}: an algorithm has no such line; pragmas "
+            "are once, pack, unroll and diagnostic"
         )
 
 
@@ -98,10 +144,10 @@ def check_recursion(tokens: Sequence[Token]) -> None:
     for first in functions:
         circle = _circle(first, calls, done)
         if circle:
-            place = calls[circle[-2]][circle[-1]].place
+            location = calls[circle[-2]][circle[-1]].location
             raise UserError(
-                f"{place}: {' calls '.join(f'{name}()' for name in circle)}: recursion; the kernel "
-                "refuses it. Write a loop with a bound"
+                f"{location}: {' calls '.join(f'{name}()' for name in circle)}: recursion; the "
+                "kernel refuses it. Write a loop with a bound"
             )
 
 
@@ -115,18 +161,18 @@ def check_files(tokens: Iterable[Token], is_known: Callable[[str], bool]) -> Non
             )
 
 
-def place_of(tokens: Iterable[Token], name: str) -> str | None:
+def location_of(tokens: Iterable[Token], name: str) -> str | None:
     """`file:line` where a name stands first."""
-    return next((token.place for token in tokens if token.text == name), None)
+    return next((token.location for token in tokens if token.text == name), None)
 
 
 def _check_name(tokens: Sequence[Token], index: int, more: Set[str]) -> None:
     token = tokens[index]
     if token.text in _ASM:
         after = index + 1 + (_text(tokens, index + 1) in ("volatile", "__volatile__"))
-        if tuple(one.text for one in tokens[after : after + len(_STEP)]) != _STEP:
+        if tuple(following.text for following in tokens[after : after + len(_STEP)]) != _STEP:
             raise UserError(
-                f"{token.place}: {token.text}: an algorithm has no inline assembly; it runs on "
+                f"{token.location}: {token.text}: an algorithm has no inline assembly; it runs on "
                 "every processor and in eBPF"
             )
     elif token.text in ("__attribute__", "__attribute"):
@@ -135,13 +181,13 @@ def _check_name(tokens: Sequence[Token], index: int, more: Set[str]) -> None:
     elif token.text.startswith("__builtin_"):
         if token.text.removeprefix("__builtin_") not in _BUILTINS | more:
             raise UserError(
-                f"{token.place}: {token.text}: not among the compiler's functions that an "
+                f"{token.location}: {token.text}: not among the compiler's functions that an "
                 "algorithm may call, which only compute"
             )
     elif _FLOAT_TYPE.fullmatch(token.text):
-        raise floating(token.place, token.text)
+        raise floating(token.location, token.text)
     elif token.text in _WORDS:
-        raise UserError(f"{token.place}: {_WORDS[token.text]}: nothing for an algorithm")
+        raise UserError(f"{token.location}: {_WORDS[token.text]}: nothing for an algorithm")
 
 
 def _check_attributes(tokens: Sequence[Token], more: Set[str]) -> None:
@@ -155,8 +201,8 @@ def _check_attributes(tokens: Sequence[Token], more: Set[str]) -> None:
             name = token.text.removeprefix("__").removesuffix("__")
             if name not in _ATTRIBUTES | more:
                 raise UserError(
-                    f"{token.place}: attribute {name}: an algorithm has none that changes how it "
-                    f"is loaded, called or linked; allowed are {_ALLOWED}"
+                    f"{token.location}: attribute {name}: an algorithm has none that changes how "
+                    f"it is loaded, called or linked; allowed are {_ALLOWED}"
                 )
         index += 1
 
@@ -167,14 +213,14 @@ def _text(tokens: Sequence[Token], index: int) -> str:
 
 def _mentioned(function: Function, functions: Iterable[str]) -> dict[str, Token]:
     """The functions that a body calls or passes on, each with its first mention."""
-    known = set(functions)
-    found: dict[str, Token] = {}
+    names = set(functions)
+    mentioned: dict[str, Token] = {}
     for index, token in enumerate(function.body):
-        if token.kind == "name" and token.text in known:
+        if token.kind == "name" and token.text in names:
             before = _text(function.body, index - 1)
             if before not in (".", "->", "struct", "union", "enum", "goto"):
-                found.setdefault(token.text, token)
-    return found
+                mentioned.setdefault(token.text, token)
+    return mentioned
 
 
 def _circle(first: str, calls: dict[str, dict[str, Token]], done: set[str]) -> list[str] | None:
@@ -183,10 +229,10 @@ def _circle(first: str, calls: dict[str, dict[str, Token]], done: set[str]) -> l
     path: list[str] = []
     waiting = [(first, iter(calls[first]))]
     while waiting:
-        name, rest = waiting[-1]
+        name, callees = waiting[-1]
         if len(path) < len(waiting):
             path.append(name)
-        following = next(rest, None)
+        following = next(callees, None)
         if following is None:
             done.add(name)
             waiting.pop()

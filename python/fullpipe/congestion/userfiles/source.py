@@ -49,9 +49,22 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)',
 _INCLUDED = re.compile(r'(?:"([^"]+)"|<([^>]*)>)\s*$')
 #: Preprocessor lines of algorithms; "" is a lone #. What a pragma may say: refusals.py.
 _DIRECTIVES = {
-    "", "define", "undef", "if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif",
-    "error", "include", "pragma", "warning",
-}  # fmt: skip
+    "",
+    "define",
+    "undef",
+    "if",
+    "ifdef",
+    "ifndef",
+    "elif",
+    "elifdef",
+    "elifndef",
+    "else",
+    "endif",
+    "error",
+    "include",
+    "pragma",
+    "warning",
+}
 _DIRECTIVE = re.compile(r"\s*(?:#|%:)\s*(\w*)(.*)")
 #: A line that goes on in the next (GCC: also with spaces behind the backslash), and what stands for
 #: its end here, a character that no C file has.
@@ -67,11 +80,28 @@ _PROBES = re.compile(r"__has_(include|embed)\w*")
 #: (bytes.h, fixed.h, losses.h, recovery.h) are not among them: authors of older files may have used
 #: these names.
 _HEADERS = {
-    "cc.h", "cc_types.h", "defaults.h", "external.h", "linux_base.h", "linux_host.h",
-    "linux_print.h", "linux_tcp.h", "minmax.h", "native.h", "params.h", "registry.h", "ring.h",
-    "start.h", "start_hystartpp.h", "start_params.h", "start_rapid.h", "start_resume.h",
-    "start_search.h", "table.h", "window.h",
-}  # fmt: skip
+    "cc.h",
+    "cc_types.h",
+    "defaults.h",
+    "external.h",
+    "linux_base.h",
+    "linux_host.h",
+    "linux_print.h",
+    "linux_tcp.h",
+    "minmax.h",
+    "native.h",
+    "params.h",
+    "registry.h",
+    "ring.h",
+    "start.h",
+    "start_hystartpp.h",
+    "start_params.h",
+    "start_rapid.h",
+    "start_resume.h",
+    "start_search.h",
+    "table.h",
+    "window.h",
+}
 #: Names, and what puts names together; the contract's macros that do it for their users (flags.h).
 _NAME = re.compile(r"([A-Za-z_$]\w*)")
 _PASTE = re.compile(r"##|%:%:")
@@ -127,11 +157,11 @@ class Source:
         kind = (f"py:{HANDED}" if self.is_handed else "py:") if self.is_class else ""
         return f"{kind}{self.name}@{_sha256(text)[:12]}"
 
-    def place(self, text: str) -> str:
+    def with_user_paths(self, text: str) -> str:
         """A compiler's message with the user's paths in place of the cache's."""
-        kept = str(folder_of(self.id) / "source")
+        cached = str(folder_of(self.id) / "source")
         shown = str(self.folder) if self.folder != Path.cwd() else ""
-        return text.replace(kept + os.sep, shown + os.sep if shown else "").replace(kept, shown)
+        return text.replace(cached + os.sep, shown + os.sep if shown else "").replace(cached, shown)
 
 
 def is_file_name(name: str) -> bool:
@@ -165,16 +195,16 @@ def read_source(
     files: dict[str, str] = {}
     _collect(path, folder, path.name, files, made)
     names = {name for text in files.values() for name in _FLAGS.findall(blanked(text))}
-    mine = {name for name in _FLAGS.findall(blanked(files[path.name]))} or names
-    if not mine:
+    defined = {name for name in _FLAGS.findall(blanked(files[path.name]))} or names
+    if not defined:
         raise UserError(
             f"{path}: defines no congestion control: it needs #define NAME_FLAGS, struct NAME, "
             "NAME_PARAMS, NAME_STATE and the functions NAME_init, NAME_on_ack, NAME_on_event; "
             "`fullpipe cc new NAME` writes a file to start from"
         )
-    if len(mine) > 1:
-        raise UserError(f"{path}: defines {' and '.join(sorted(mine))}; a file defines one")
-    name = mine.pop()
+    if len(defined) > 1:
+        raise UserError(f"{path}: defines {' and '.join(sorted(defined))}; a file defines one")
+    name = defined.pop()
     if len(name) > MAX_NAME:
         raise UserError(f"{path}: {name} has more than {MAX_NAME} characters")
     _check_contract(path, name, files)
@@ -182,10 +212,12 @@ def read_source(
     _check_parts(path, name, files)
     for file, text in files.items():
         _check_rules(folder / file if file != path.name else path, text)
-    title = re.search(rf'^#define[ \t]+{name}_TITLE[ \t]+"([^"\n]*)"', "\n".join(files.values()),
-                      re.M)  # fmt: skip
-    return Source(folder, path.name, name, title[1] if title else path.name, files, _contract(),
-                  named=named)  # fmt: skip
+    title = re.search(
+        rf'^#define[ \t]+{name}_TITLE[ \t]+"([^"\n]*)"', "\n".join(files.values()), re.M
+    )
+    return Source(
+        folder, path.name, name, title[1] if title else path.name, files, _contract(), named=named
+    )
 
 
 def source_of(identity: str) -> Source:
@@ -194,11 +226,20 @@ def source_of(identity: str) -> Source:
     folder = folder_of(identity)
     try:
         about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
-        files = {name: (folder / "source" / name).read_text(encoding="utf-8")
-                 for name in about["files"]}  # fmt: skip
-        source = Source(Path(about["folder"]), about["main"], about["name"], about["title"], files,
-                        about["contract_sha256"], about.get("is_class", False),
-                        about.get("is_handed", False), about.get("named", ""))  # fmt: skip
+        files = {
+            name: (folder / "source" / name).read_text(encoding="utf-8") for name in about["files"]
+        }
+        source = Source(
+            Path(about["folder"]),
+            about["main"],
+            about["name"],
+            about["title"],
+            files,
+            about["contract_sha256"],
+            about.get("is_class", False),
+            about.get("is_handed", False),
+            about.get("named", ""),
+        )
         if source.id != identity:
             raise ValueError("damaged")
         return source
@@ -216,7 +257,7 @@ def keep(source: Source) -> Path:
     folder = folder_of(source.id)
     try:
         try:
-            known = source_of(source.id)
+            cached = source_of(source.id)
         except UserError:  # it is not there, or damaged
             if folder.is_dir():
                 import shutil
@@ -224,7 +265,7 @@ def keep(source: Source) -> Path:
                 shutil.rmtree(folder)
             _put(source, folder)
         else:
-            if known.folder != source.folder:
+            if cached.folder != source.folder:
                 _write_about(source, folder)
     except OSError as error:
         raise UserError(
@@ -238,9 +279,9 @@ def _put(source: Source, folder: Path) -> None:
     partial = folder.with_name(f".{folder.name}.{os.getpid()}")
     (partial / "source").mkdir(parents=True, exist_ok=True)
     for name, text in source.files.items():
-        place = partial / "source" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+        path = partial / "source" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     _write_about(source, partial)
     try:
         partial.rename(folder)
@@ -252,11 +293,16 @@ def _put(source: Source, folder: Path) -> None:
 
 def _write_about(source: Source, folder: Path) -> None:
     about = {
-        "folder": str(source.folder), "main": source.main, "name": source.name,
-        "title": source.title, "files": sorted(source.files),
-        "contract_sha256": source.contract_sha256, "is_class": source.is_class,
-        "is_handed": source.is_handed, "named": source.named,
-    }  # fmt: skip
+        "folder": str(source.folder),
+        "main": source.main,
+        "name": source.name,
+        "title": source.title,
+        "files": sorted(source.files),
+        "contract_sha256": source.contract_sha256,
+        "is_class": source.is_class,
+        "is_handed": source.is_handed,
+        "named": source.named,
+    }
     with atomic_file(folder / "about.json") as partial:
         partial.write_text(json.dumps(about), encoding="utf-8")
 
@@ -295,14 +341,14 @@ def _contract() -> str:
     return digest.hexdigest()
 
 
-def read_text(path: Path, what: str) -> str:
+def read_text(path: Path, wanted: str) -> str:
     """The text of a user's file. Raises UserError if it is none, or larger than a file of an
     algorithm may be; never reads a device or waits for a pipe."""
     try:
         # A pipe without a writer would wait for one.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"{path}: not a file; name {what}")
+                raise UserError(f"{path}: not a file; name {wanted}")
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
@@ -315,7 +361,7 @@ def read_text(path: Path, what: str) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise UserError(f"{path}: not a text file; name {what} in UTF-8")
+        raise UserError(f"{path}: not a text file; name {wanted} in UTF-8")
     # Once, here: hashes, caches and compilers then see the same lines.
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -329,18 +375,18 @@ def _collect(
     if path.name in _HEADERS:
         raise UserError(f"{path}: has the name of a header of the contract; name it otherwise")
     for directive in _directives(path, text):
-        place = f"{path}:{directive.line}"
+        location = f"{path}:{directive.line}"
         if directive.name != "include":
             continue
-        included = _INCLUDED.match(directive.rest)
+        included = _INCLUDED.match(directive.text)
         if included is None:
-            raise UserError(f"{place}: #include {directive.rest}: name the file, in quotes")
+            raise UserError(f"{location}: #include {directive.text}: name the file, in quotes")
         if included[2] and KERNEL_INCLUDE in next(iter(files.values())):
             files[included[2]] = f"{KERNEL_INCLUDE}\n"
             continue
         if included[2]:
             raise UserError(
-                f"{place}: #include <{included[2]}>: an algorithm has no libc; it runs in the "
+                f"{location}: #include <{included[2]}>: an algorithm has no libc; it runs in the "
                 "kernel too. What there is: cc.h, cc_more.h, params.h, state.h, window.h, "
                 "fixed.h, minmax.h, losses.h"
             )
@@ -350,20 +396,20 @@ def _collect(
             is_file = beside.is_file()
         except OSError as error:  # a name that no file can have
             shown = included[1][:_SHOWN]
-            raise UserError(f'{place}: #include "{shown}...": {error.strerror}') from None
+            raise UserError(f'{location}: #include "{shown}...": {error.strerror}') from None
         except (ValueError, RuntimeError):  # outside, or links in a circle
             raise UserError(
-                f'{place}: #include "{included[1]}": lies outside the algorithm\'s folder'
+                f'{location}: #include "{included[1]}": lies outside the algorithm\'s folder'
             ) from None
         if is_file:
             if inner not in files:
                 _collect(beside, folder, inner, files, made)
         elif beside.exists():
-            raise UserError(f'{place}: #include "{included[1]}": not a file')
+            raise UserError(f'{location}: #include "{included[1]}": not a file')
         elif not _is_contracts(included[1]):
             raise UserError(
-                f'{place}: #include "{included[1]}": is neither in {path.parent} nor a header of '
-                "the contract, such as cc.h, params.h, window.h, fixed.h, minmax.h, losses.h"
+                f'{location}: #include "{included[1]}": is neither in {path.parent} nor a header '
+                "of the contract, such as cc.h, params.h, window.h, fixed.h, minmax.h, losses.h"
             )
 
 
@@ -374,20 +420,20 @@ def _directives(path: Path, text: str) -> list[Directive]:
             f"{path}:{_line(text, trigraph)}: {trigraph[0]}: a trigraph, which only some compilers "
             "replace; write the character that it stands for"
         )
-    found = directives_of(text)
-    for directive in found:
-        place = f"{path}:{directive.line}"
+    directives = directives_of(text)
+    for directive in directives:
+        location = f"{path}:{directive.line}"
         if directive.name not in _DIRECTIVES:
             raise UserError(
-                f"{place}: #{directive.name}: an algorithm has no such line; known are "
+                f"{location}: #{directive.name}: an algorithm has no such line; known are "
                 f"{', '.join(sorted(_DIRECTIVES - {''}))}"
             )
         if directive.name == "pragma":
-            check_pragma(f"#pragma {directive.rest}", place)
-        probe = _PROBES.search(directive.rest)
+            check_pragma(f"#pragma {directive.text}", location)
+        probe = _PROBES.search(directive.text)
         if probe:
-            raise UserError(f"{place}: {probe[0]}: an algorithm asks for no files")
-    return found
+            raise UserError(f"{location}: {probe[0]}: an algorithm asks for no files")
+    return directives
 
 
 def _is_contracts(header: str) -> bool:
@@ -398,7 +444,7 @@ class Directive(NamedTuple):
     """A line of C for the preprocessor: its name without #, what follows, and its line."""
 
     name: str
-    rest: str
+    text: str
     line: int
 
 
@@ -412,14 +458,14 @@ def directives_of(text: str) -> list[Directive]:
         ),
         joined,
     )
-    found = []
+    directives = []
     line = 1
     for words in bare.split("\n"):
         match = _DIRECTIVE.match(words.replace(_MARK, ""))
         if match:
-            found.append(Directive(match[1], match[2].strip(), line))
+            directives.append(Directive(match[1], match[2].strip(), line))
         line += 1 + words.count(_MARK)
-    return found
+    return directives
 
 
 def _check_contract(path: Path, name: str, files: dict[str, str]) -> None:
@@ -427,8 +473,11 @@ def _check_contract(path: Path, name: str, files: dict[str, str]) -> None:
         match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}_CONTRACT[ \t]+(\d+)", text, re.M)
         if match and not CONTRACT_OLDEST <= int(match[1]) <= CONTRACT_VERSION:
             version = int(match[1])
-            since = [f"{number}: {what}" for number, what in CONTRACT_CHANGES.items()
-                     if number > version]  # fmt: skip
+            since = [
+                f"{number}: {change}"
+                for number, change in CONTRACT_CHANGES.items()
+                if number > version
+            ]
             why = "; since then, " + "; ".join(since) if since else "; a later fullpipe reads it"
             raise UserError(
                 f"{path}: written for version {version} of the contract, this is "
@@ -438,11 +487,14 @@ def _check_contract(path: Path, name: str, files: dict[str, str]) -> None:
 
 def _check_pasting(folder: Path, files: Mapping[str, str]) -> None:
     """Refuses a name that a condition puts together: it could be one that asks for a file."""
-    directives = [(file, one) for file, text in files.items() for one in directives_of(text)]
+    directives = [
+        (file, directive) for file, text in files.items() for directive in directives_of(text)
+    ]
     macros = [
-        (defined[1], one.rest[defined.end() :]) for _, one in directives
-        if one.name == "define" and (defined := _NAME.match(one.rest))
-    ]  # fmt: skip
+        (defined[1], directive.text[defined.end() :])
+        for _, directive in directives
+        if directive.name == "define" and (defined := _NAME.match(directive.text))
+    ]
     users: dict[str, list[str]] = {}
     for name, body in macros:
         for used in {*_NAME.findall(body)}:
@@ -454,12 +506,15 @@ def _check_pasting(folder: Path, files: Mapping[str, str]) -> None:
         if name not in pasting:
             pasting.add(name)
             waiting += users.get(name, ())
-    for file, one in directives:
-        pasted = pasting & {*_NAME.findall(one.rest)} if one.name in ("if", "elif") else set()
+    for file, directive in directives:
+        if directive.name not in ("if", "elif"):
+            continue
+        pasted = pasting & {*_NAME.findall(directive.text)}
         if pasted:
             raise UserError(
-                f"{folder / file}:{one.line}: #{one.name}: {min(pasted)} puts names together (##), "
-                "which a condition of an algorithm may not: they could ask for a file"
+                f"{folder / file}:{directive.line}: #{directive.name}: {min(pasted)} puts "
+                "names together (##), which a condition of an algorithm may not: they could ask "
+                "for a file"
             )
 
 
@@ -481,14 +536,14 @@ def _check_parts(path: Path, name: str, files: dict[str, str]) -> None:
 def _headers(texts: Iterable[str]) -> list[str]:
     """The headers of `cc/` that these texts include, directly or not."""
     folder = shipped("cc")
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     waiting = list(texts)
     while waiting:
         for name, _ in _INCLUDE.findall(waiting.pop()):
-            if name not in found and "/" not in name and (folder / name).is_file():
-                found[name] = (folder / name).read_text(encoding="utf-8")
-                waiting.append(found[name])
-    return list(found.values())
+            if name not in headers and "/" not in name and (folder / name).is_file():
+                headers[name] = (folder / name).read_text(encoding="utf-8")
+                waiting.append(headers[name])
+    return list(headers.values())
 
 
 def _check_rules(path: Path, text: str) -> None:

@@ -34,9 +34,13 @@ class Stem:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-u", str(script), json.dumps(setup)],
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()], process_group=0, env=dict(environment),
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                process_group=0,
+                env=dict(environment),
+            )
 
     @property
     def is_alive(self) -> bool:
@@ -126,10 +130,10 @@ _stems: dict[int, Stem] = {}
 
 def stem(path: Sequence[str], environment: Mapping[str, str]) -> Stem | None:
     """This thread's stem; None where none can be started."""
-    for thread, other in [*_stems.items()]:
-        if not other.is_alive:  # its thread has ended
+    for thread, stem_of_thread in [*_stems.items()]:
+        if not stem_of_thread.is_alive:  # its thread has ended
             del _stems[thread]
-            other.end()
+            stem_of_thread.end()
     thread = threading.get_native_id()
     if thread not in _stems:
         try:

@@ -16,7 +16,7 @@ _TOKEN = re.compile(
     |(?P<name>(?:[^\W0-9]|[$]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})(?:\w|[$]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*)
     |(?P<sign>->|%:%:|%:|<:|:>|<%|%>|\#\#|.)""",
     re.VERBOSE,
-)  # fmt: skip
+)
 #: Digraphs (C11 section 6.4.6).
 _DIGRAPHS = {"<:": "[", ":>": "]", "<%": "{", "%>": "}", "%:": "#", "%:%:": "##"}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -32,14 +32,14 @@ class Token(NamedTuple):
     line: int
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """`file:line`."""
         return f"{self.file}:{self.line}"
 
 
 def tokens_of(preprocessed: str) -> list[Token]:
     """The tokens of a preprocessor's output (`cc -E`), placed by its line markers."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     file, line = "", 1
     position, end = 0, len(preprocessed)
     starts_line = True
@@ -51,7 +51,7 @@ def tokens_of(preprocessed: str) -> list[Token]:
             if marker:
                 file, line = re.sub(r"\\(.)", r"\1", marker[2]), int(marker[1])
             else:
-                found.append(Token("directive", preprocessed[position:stop], file, line))
+                tokens.append(Token("directive", preprocessed[position:stop], file, line))
                 line += 1
             position = stop + 1
             continue
@@ -62,9 +62,9 @@ def tokens_of(preprocessed: str) -> list[Token]:
             line += 1
             starts_line = True
         elif kind != "space":
-            found.append(Token(kind, _DIGRAPHS.get(match[0], match[0]), file, line))
+            tokens.append(Token(kind, _DIGRAPHS.get(match[0], match[0]), file, line))
             starts_line = False
-    return found
+    return tokens
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:
@@ -88,7 +88,7 @@ class Function:
 
 def functions_of(tokens: Sequence[Token]) -> list[Function]:
     """The functions that a translation unit defines, in its order."""
-    found = []
+    functions = []
     index, begin = 0, 0  # `begin` of the declaration at hand
     while index < len(tokens):
         token = tokens[index]
@@ -96,13 +96,13 @@ def functions_of(tokens: Sequence[Token]) -> list[Function]:
             end = closing(tokens, index)
             name = _declared_function(tokens[begin:index])
             if name is not None:
-                found.append(Function(name, tokens[index : end + 1]))
+                functions.append(Function(name, tokens[index : end + 1]))
             index = begin = end + 1
             continue
         if token.kind == "sign" and token.text == ";":
             begin = index + 1
         index += 1
-    return found
+    return functions
 
 
 def _declared_function(tokens: Sequence[Token]) -> str | None:
@@ -122,7 +122,7 @@ def _declared_function(tokens: Sequence[Token]) -> str | None:
                 continue
             if end + 1 < len(tokens) and tokens[end + 1].text == "(":
                 inner = tokens[index + 2 : end]  # (name)(...), or (*name(...))(...)
-                names = [one.text for one in inner if one.kind == "name"]
+                names = [word.text for word in inner if word.kind == "name"]
                 return _declared_function(inner) or (names[-1] if names else None)
             return token.text
         index += 1
@@ -131,5 +131,11 @@ def _declared_function(tokens: Sequence[Token]) -> str | None:
 
 #: Names before a parenthesis that are not what is declared.
 _WITH_ARGUMENTS = {
-    "__attribute__", "__attribute", "_Alignas", "__typeof__", "typeof", "__typeof", "_Atomic",
-}  # fmt: skip
+    "__attribute__",
+    "__attribute",
+    "_Alignas",
+    "__typeof__",
+    "typeof",
+    "__typeof",
+    "_Atomic",
+}

@@ -37,11 +37,32 @@ PROGRAM_CPU_S = 90
 #: (tcp_cdg.c), which its own build makes an integer of.
 INTEGERS_ONLY = "-mgeneral-regs-only"
 #: Where toolchains of distributions are; folders below an own one's prefix; where programs are.
-_SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/include", "/usr/local/lib",
-           "/usr/share", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives",
-           "/dev/null", "/dev/urandom")  # fmt: skip
-_PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin", "/usr/lib", "/usr/libexec", "/lib", "/lib64",
-             "/usr/local/lib")  # fmt: skip
+_SYSTEM = (
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/include",
+    "/usr/local/lib",
+    "/usr/share",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/dev/null",
+    "/dev/urandom",
+)
+_PROGRAMS = (
+    "/usr/bin",
+    "/bin",
+    "/usr/local/bin",
+    "/usr/lib",
+    "/usr/libexec",
+    "/lib",
+    "/lib64",
+    "/usr/local/lib",
+)
 _LOADED = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 _PREFIXED = ("bin", "lib", "lib64", "libexec", "include", "share")
 
@@ -49,13 +70,13 @@ _PREFIXED = ("bin", "lib", "lib64", "libexec", "include", "share")
 def compiler() -> str:
     """The C compiler: `$CC`, by default cc. Raises UserError if there is none."""
     name = os.environ.get("CC", "cc")
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise UserError(
             f"a congestion control in a file needs a C compiler, and {name} is not there: "
             "apt-get install gcc libc6-dev (or set CC)"
         )
-    return found
+    return path
 
 
 def identity(*facts: object) -> str:
@@ -102,10 +123,17 @@ def run(
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder), "CCACHE_DISABLE": "1"}
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True, errors="replace", env=environment, start_new_session=True,
-            preexec_fn=confine, pass_fds=inherits,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment,
+            start_new_session=True,
+            preexec_fn=confine,
+            pass_fds=inherits,
+        )
     except OSError as error:
         raise UserError(f"{command[0]}: {error.strerror}") from None
     except subprocess.SubprocessError as error:
@@ -144,12 +172,12 @@ def confined_to(program: str) -> Callable[[], None]:
 
 def _tools(program: str) -> list[str]:
     """What belongs to a toolchain outside of the distribution's folders."""
-    found = []
+    tools = []
     for file in {Path(program), Path(program).resolve()}:
-        found.append(str(file))
+        tools.append(str(file))
         if file.parent.name == "bin":
-            found += [str(file.parent.parent / name) for name in _PREFIXED]
-    return found
+            tools += [str(file.parent.parent / name) for name in _PREFIXED]
+    return tools
 
 
 def _exceeded(status: int, words: str, output_bytes: int) -> str | None:

@@ -18,6 +18,16 @@ from fullpipe.congestion.userfiles.source import Source, keep
 
 #: Without optimisation every variable is in memory, where what the stack held before is read.
 _PLAIN = ("-std=gnu11", "-O0", "-g", "-fno-stack-protector", "-w")
+_ANALYSIS = (
+    "-std=c11",
+    "-ffreestanding",
+    "-nostdinc",
+    "-fsyntax-only",
+    "-ferror-limit=0",
+    "-Werror=uninitialized",
+    "-Werror=conditional-uninitialized",
+)
+_WATCHING = ("-q", "--vgdb=no", "--track-origins=yes", "--leak-check=no")
 #: Connections of 1,000 calls each.
 _CONNECTIONS = 200
 #: The same under valgrind, which takes 20 times as long.
@@ -40,8 +50,8 @@ def uninitialised(source: Source) -> str:
     valgrind = shutil.which("valgrind")
     if valgrind is not None:
         _watch(source, valgrind)
-    with toolchain.workplace() as place:
-        program = fuzzing.build(source, place, _PLAIN)
+    with toolchain.workplace() as scratch:
+        program = fuzzing.build(source, scratch, _PLAIN)
         fuzzing.drive(source, program, 1, _CONNECTIONS)
     asked.append(f"{_CONNECTIONS * 1000:,} calls on two stacks")
     if valgrind is not None:
@@ -53,39 +63,38 @@ def uninitialised(source: Source) -> str:
 
 def _ask(source: Source, clang: str) -> None:
     folder, include = keep(source) / "source", shipped("cc")
-    with toolchain.workplace() as place:
-        answer = toolchain.run([
-            clang, "-std=c11", "-ffreestanding", "-nostdinc", "-fsyntax-only", "-ferror-limit=0",
-            "-Werror=uninitialized", "-Werror=conditional-uninitialized",
-            *defines(source, title=""), f"-I{folder}", f"-I{include}", str(include / "external.c"),
-        ], [folder, include], place, source.path)  # fmt: skip
-    found = explain_errors(source, source.place(answer.stderr))
-    if found:
-        raise UserError(found)
+    with toolchain.workplace() as scratch:
+        command = [clang, *_ANALYSIS, *defines(source, title="")]
+        command += [f"-I{folder}", f"-I{include}", str(include / "external.c")]
+        answer = toolchain.run(command, [folder, include], scratch, source.path)
+    errors = explain_errors(source, source.with_user_paths(answer.stderr))
+    if errors:
+        raise UserError(errors)
 
 
 def _watch(source: Source, valgrind: str) -> None:
-    with toolchain.workplace() as place:
+    with toolchain.workplace() as scratch:
         # Functions that are called have names and lines.
-        program = fuzzing.build(source, place, (*_PLAIN, "-DCC_DEBUG"))
-        call = place / "call"
+        program = fuzzing.build(source, scratch, (*_PLAIN, "-DCC_DEBUG"))
+        call = scratch / "call"
         call.write_bytes(bytes(fuzzing.CALL_BYTES))
         with call.open("r+b") as note:
-            answer = toolchain.run(
-                [valgrind, "-q", "--vgdb=no", "--track-origins=yes", "--leak-check=no",
-                 f"--error-exitcode={_STATUS}", "--exit-on-first-error=yes", str(program),
-                 str(note.fileno()), "1", str(_WATCHED)],
-                [place, Path("/proc/self")], place, source.path, inherits=[note.fileno()],
-            )  # fmt: skip
+            command = [valgrind, *_WATCHING, f"--error-exitcode={_STATUS}"]
+            command += ["--exit-on-first-error=yes", str(program)]
+            command += [str(note.fileno()), "1", str(_WATCHED)]
+            reads = [scratch, Path("/proc/self")]
+            answer = toolchain.run(command, reads, scratch, source.path, inherits=[note.fileno()])
     if answer.returncode != _STATUS:
         return  # it cannot run here, or the calls ended otherwise: the plain run says how
     names = {Path(name).name for name in source.files}
     read, _, made = answer.stderr.partition(_CREATED)
-    for frames, what in (
+    for frames, problem in (
         (read, "depends on a variable that was not written before"),
         (made, "a variable of this function is read before it was written"),
     ):
-        own = [place for place in _FRAME.findall(frames) if place.rpartition(":")[0] in names]
-        if own:
-            where = source.place(str(keep(source) / "source" / own[0]))
-            raise UserError(f"{where}: {what}")
+        locations = [
+            location for location in _FRAME.findall(frames) if location.rpartition(":")[0] in names
+        ]
+        if locations:
+            where = source.with_user_paths(str(keep(source) / "source" / locations[0]))
+            raise UserError(f"{where}: {problem}")

@@ -77,16 +77,16 @@ class _Worker:
                 self._send(self._explained(error))
 
     def _describe(self, _blobs: Blobs, identity: str) -> tuple[Any, Blobs]:
-        found = self._load(identity)
-        return found, ()
+        description = self._load(identity)
+        return description, ()
 
     def _run(self, blobs: Blobs, plan: str, traces: Sequence[str]) -> tuple[Any, Blobs]:
         from fullpipe import _native
 
         self._prepare()
         flows = {
-            name: _native.traffic.trace(*blobs[4 * place : 4 * place + 4])
-            for place, name in enumerate(traces)
+            name: _native.traffic.trace(*blobs[4 * index : 4 * index + 4])
+            for index, name in enumerate(traces)
         }
         files = self._setup["files"]
         raw = _native.sim.run(
@@ -95,8 +95,12 @@ class _Worker:
         health, interrupted = raw.pop("health"), raw.pop("interrupted")
         log = raw.pop("log", "")
         answer: list[bytes] = []
-        value = {"tables": packed(raw, answer), "health": health, "interrupted": interrupted,
-                 "log": log}  # fmt: skip
+        value = {
+            "tables": packed(raw, answer),
+            "health": health,
+            "interrupted": interrupted,
+            "log": log,
+        }
         return value, answer
 
     def _decode(self, blobs: Blobs) -> tuple[Any, Blobs]:
@@ -133,10 +137,10 @@ class _Worker:
             return classes.describe(identity)
         from fullpipe import _native
 
-        found = _native.cc.load(shared_object, identity)
-        self._bases[identity] = found["base"]
+        loaded = _native.cc.load(shared_object, identity)
+        self._bases[identity] = loaded["base"]
         self._send({"bases": self._bases})
-        return found
+        return loaded
 
     def _progress(self, done_ns: int) -> bool:
         import select
