@@ -159,7 +159,7 @@ def test_a_damaged_recording_of_a_sweep_is_run_again(tmp_path: Path) -> None:
         sweep={"seeds": 2, "keep": "recordings"},
     )
     store, _ = filled(tmp_path / "store", kept)
-    place = store.recording(sorted(store.known())[0])
+    place = store.recording(sorted(store.keys())[0])
     digests = {file.name: hashlib.sha256(file.read_bytes()).digest() for file in _files(place)}
     (file,) = _damaged(place, "flows.parquet")
     with pytest.raises(RecordingError, match=r"flows\.parquet: damaged"):

@@ -50,7 +50,7 @@ def test_dctcp_is_the_kernels_twin_and_the_simulators() -> None:
 
 
 @pytest.mark.skipif(
-    "stock-7.3" not in kernels.own(),
+    "stock-7.3" not in kernels.built_here(),
     reason="no kernel with DualPI2: scripts/build_kernel.py --module net/sched/sch_dualpi2",
 )
 def test_over_the_kernels_dualpi2_prague_is_marked_and_does_not_wait_for_cubic() -> None:

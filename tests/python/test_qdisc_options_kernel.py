@@ -82,7 +82,7 @@ def test_a_limit_of_memory_holds_as_many_packets_as_in_the_kernel() -> None:
 
 
 @pytest.mark.skipif(
-    "stock-7.3" not in kernels.own(),
+    "stock-7.3" not in kernels.built_here(),
     reason="no kernel with DualPI2: scripts/build_kernel.py --module net/sched/sch_dualpi2",
 )
 def test_min_qlen_step_lets_so_many_packets_wait_in_the_kernels_dualpi2() -> None:

@@ -109,7 +109,7 @@ def test_a_flipped_bit_is_refused_or_changes_no_value(
 
 def test_compacting_keeps_all_rows_and_columns(tmp_path: Path) -> None:
     store, _ = filled(tmp_path / "store", sweep())
-    (key, *_) = sorted(store.known())
+    (key, *_) = sorted(store.keys())
     values = pa.table({"key": [key], "name": ["share"], "version": ["1"], "value": [0.5]})
     spread = pa.table({"key": [key], "name": ["rtt"], "version": ["1"], "values": [[1.0, 2.5]]})
     ping = {"key": [key], "kind": ["probes"], "name": ["ping"], "figure": ["probe_sent"]}
@@ -130,4 +130,4 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
     (part,) = Store(tmp_path / "store").parts()
     (part / "runs.parquet").unlink()
     with pytest.raises(UserError, match=r"runs\.parquet: damaged: .*sets it aside"):
-        store.known()
+        store.keys()

@@ -20,7 +20,7 @@ from sweep_files import filled, sweep
 def test_a_chunk_gives_each_run_what_it_gives_alone(tmp_path: Path) -> None:
     store, _ = filled(tmp_path / "store", sweep(sweep={"seeds": 1, "keep": "recordings"}))
     pairs = []
-    for key in sorted(store.known()):
+    for key in sorted(store.keys()):
         recording = Recording.open(store.recording(key))
         metadata = recording.metadata
         plan = metadata["plan"]

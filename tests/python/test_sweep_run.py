@@ -157,8 +157,8 @@ def test_a_pool_killed_and_resumed_leaves_the_undisturbed_bytes(tmp_path: Path) 
     for name in ("a", "b"):
         free = [*command, str(tmp_path / name)]
         subprocess.run(free, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-    again = Store(tmp_path / "a").known()
-    assert again == Store(tmp_path / "b").known() and len(again) == 24
+    again = Store(tmp_path / "a").keys()
+    assert again == Store(tmp_path / "b").keys() and len(again) == 24
     assert rows(Store(tmp_path / "a")) == rows(Store(tmp_path / "b"))
     assert _files(tmp_path / "a") == _files(tmp_path / "b")
 
@@ -273,7 +273,7 @@ def test_a_damaged_table_is_named_and_costs_only_what_it_held(tmp_path: Path) ->
     (part,) = store.parts()
     (part / "runs.parquet").write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(UserError, match=r"runs\.parquet: damaged.*sets it aside"):
-        store.known()
+        store.keys()
     _, outcome = filled(tmp_path / "store", sweep())
     assert outcome.ran == 12 and "runs.parquet: damaged" in outcome.damaged[0]
 

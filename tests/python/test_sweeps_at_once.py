@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fullpipe.sweep import known, leases
+from fullpipe.sweep import leases, stored_keys
 from fullpipe.sweep.query import ask
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.tables import read
@@ -20,7 +20,7 @@ from sweep_files import filled, rows, sweep
 _HOLDER = """
 import sys
 from pathlib import Path
-from fullpipe.sweep import known, leases
+from fullpipe.sweep import leases
 with leases.some_of(Path(sys.argv[1]), sys.argv[2:]) as held:
     print(*held, flush=True)
     sys.stdin.read()
@@ -134,8 +134,8 @@ def test_keys_are_read_again_where_a_store_is_compacted_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, _ = filled(tmp_path / "store", sweep())
-    before = set(store.known())
-    original = known._keys_of
+    before = set(store.keys())
+    original = stored_keys._keys_of
     pending = [True]
 
     def of_a_part_that_goes(part: Path) -> list[str]:
@@ -144,11 +144,11 @@ def test_keys_are_read_again_where_a_store_is_compacted_meanwhile(
             part.rename(part.with_name("compacted"))
         return original(part)
 
-    monkeypatch.setattr(known, "_keys_of", of_a_part_that_goes)
-    assert store.known() == before and not pending
+    monkeypatch.setattr(stored_keys, "_keys_of", of_a_part_that_goes)
+    assert store.keys() == before and not pending
     read_parts: list[Path] = []
-    monkeypatch.setattr(known, "_keys_of", lambda part: read_parts.append(part) or [])
-    assert store.known_now() == before and read_parts == [], "a part is read once"
+    monkeypatch.setattr(stored_keys, "_keys_of", lambda part: read_parts.append(part) or [])
+    assert store.keys_now() == before and read_parts == [], "a part is read once"
 
 
 def test_sweeps_at_once_store_each_run_once(tmp_path: Path) -> None:

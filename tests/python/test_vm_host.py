@@ -162,7 +162,7 @@ def test_a_kernel_that_was_built_here_is_found_by_its_name_with_its_modules(
     found = kernels.find("own-7.3", None)
     assert (found.release, found.image.read_bytes()) == ("7.3.4-own", bytes(built))
     assert sorted(path.name for path in found.modules.rglob("*.ko*")) == ["sch_fq.ko", "sch_new.ko"]
-    assert kernels.own() == ["own-7.3"]
+    assert kernels.built_here() == ["own-7.3"]
     with pytest.raises(
         UserError, match=r"--kernel mine: no such file; must be .*7\.3, own-7\.3, an exact version"
     ):

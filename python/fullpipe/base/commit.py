@@ -22,8 +22,17 @@ def git_commit() -> str | None:
     if folder is None or not (folder / ".git").exists():
         return _FILE.read_text(encoding="utf-8").strip() or None if _FILE.is_file() else None
     # Git refuses another user's repository (sudo, containers) unless the command names it as safe.
-    command = ["git", "-c", f"safe.directory={folder}", "-C", str(folder), "rev-parse", "-q",
-               "--verify", "HEAD"]  # fmt: skip
+    command = [
+        "git",
+        "-c",
+        f"safe.directory={folder}",
+        "-C",
+        str(folder),
+        "rev-parse",
+        "-q",
+        "--verify",
+        "HEAD",
+    ]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
     except (OSError, subprocess.TimeoutExpired):

@@ -112,16 +112,16 @@ def _decimal(param: Param, stored: int) -> str:
     return f"{param.value(stored):g}" if fraction else str(whole)
 
 
-def _print_entry(text: str, first: str = "", rest: str | None = None, bold: int = 0) -> None:
-    """Prints lines, the first after `first`; what does not fit goes on after `rest`, by default
+def _print_entry(text: str, first: str = "", indent: str | None = None, bold: int = 0) -> None:
+    """Prints lines, the first after `first`; what does not fit goes on after `indent`, by default
     four columns further. `bold`: letters at the begin."""
-    rest = f"{first}    " if rest is None else rest
+    indent = f"{first}    " if indent is None else indent
     lines = [
         textwrap.fill(
             line,
             console.width,
-            initial_indent=rest if number else first,
-            subsequent_indent=rest,
+            initial_indent=indent if number else first,
+            subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,
         )
@@ -219,7 +219,7 @@ def check(
             if json_:
                 continue
             mark = {True: "holds", False: "FAILS", None: "not run"}[step.holds]
-            _print_entry(f"{mark:9} {step.name}: {step.words}", rest=" " * 10)
+            _print_entry(f"{mark:9} {step.name}: {step.words}", indent=" " * 10)
             if step.costs:
                 console.print(_cost_table(step.costs))
     if json_:

@@ -123,8 +123,10 @@ def export(
         held = ", ".join(counted(len(names), kind) for kind, names in kinds.items() if names)
         console.print(f"{file}: {shape.test}, {held}", soft_wrap=True)
         for group in recording.metadata.get("plan", {}).get("traffic", []):
-            message(f"note: {path.name}: no test of Flent's has flows that come and go: left out, "
-                    f"{group['name']}")  # fmt: skip
+            message(
+                f"note: {path.name}: no test of Flent's has flows that come and go: left out, "
+                f"{group['name']}"
+            )
 
 
 @app.command()

@@ -33,7 +33,7 @@ def kernel_names() -> list[str]:
     """The kernels that --engine vm knows by name."""
     from fullpipe.engines.vm import kernels
 
-    return [*kernels.VERSIONS, *kernels.own()]
+    return [*kernels.VERSIONS, *kernels.built_here()]
 
 
 ScenarioFile = Annotated[

@@ -46,22 +46,37 @@ _MOST_CONNECTIONS = 100
 _INITIAL_RTT_S = 0.333
 #: The name of an event, whatever its draft calls it, and mvfst's (QLoggerTypes.cpp).
 _KINDS = {
-    "metrics_updated": "metrics", "metric_update": "metrics", "recovery_metrics_updated": "metrics",
-    "congestion_metric_update": "metrics", "packet_sent": "sent", "packet_received": "received",
-    "packet_lost": "lost", "packets_lost": "lost",
-}  # fmt: skip
+    "metrics_updated": "metrics",
+    "metric_update": "metrics",
+    "recovery_metrics_updated": "metrics",
+    "congestion_metric_update": "metrics",
+    "packet_sent": "sent",
+    "packet_received": "received",
+    "packet_lost": "lost",
+    "packets_lost": "lost",
+}
 #: Of metrics, the name here by the names in files.
 _METRICS = {
-    "congestion_window": "cwnd", "cwnd": "cwnd", "current_cwnd": "cwnd",
-    "bytes_in_flight": "inflight", "smoothed_rtt": "srtt", "min_rtt": "min_rtt",
-    "pacing_rate": "pacing_rate", "ssthresh": "ssthresh",
-}  # fmt: skip
+    "congestion_window": "cwnd",
+    "cwnd": "cwnd",
+    "current_cwnd": "cwnd",
+    "bytes_in_flight": "inflight",
+    "smoothed_rtt": "srtt",
+    "min_rtt": "min_rtt",
+    "pacing_rate": "pacing_rate",
+    "ssthresh": "ssthresh",
+}
 _TIMES = ("srtt", "min_rtt")
 #: Of older drafts: the names of an array's parts.
 _FIELDS = {
-    "relative_time": "time", "delta_time": "time", "time": "time", "category": "category",
-    "event": "name", "event_type": "name", "data": "data",
-}  # fmt: skip
+    "relative_time": "time",
+    "delta_time": "time",
+    "time": "time",
+    "category": "category",
+    "event": "name",
+    "event_type": "name",
+    "data": "data",
+}
 
 
 @dataclass
@@ -125,26 +140,32 @@ def read_qlogs(path: Path) -> list[Qlog]:
     digest = hashlib.sha256(data).hexdigest()
     try:
         header, traces = _parts(data.decode("utf-8-sig"))
-        found = [
+        connections = [
             (trace, _samples(_events(trace, events)))
             for trace, all_events in traces
             for events in _connections(all_events)
         ]
     except (
-        ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError,
-    ) as error:  # fmt: skip
+        ValueError,
+        TypeError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         raise FlentError(f"{path}: is no whole qlog: {clean(str(error))[:80]}") from None
-    found = [(trace, sampled) for trace, sampled in found if sampled[0]]
-    if not found:
+    connections = [(trace, sampled) for trace, sampled in connections if sampled[0]]
+    if not connections:
         raise FlentError(f"{path}: has no event of recovery or of packets")
-    if len(found) > _MOST_CONNECTIONS:
-        raise FlentError(f"{path}: has {len(found)} connections; at most {_MOST_CONNECTIONS}")
+    if len(connections) > _MOST_CONNECTIONS:
+        raise FlentError(f"{path}: has {len(connections)} connections; at most {_MOST_CONNECTIONS}")
     title = header.get("title")
     title = clean(title) if isinstance(title, str) and title else clean(path.stem)
-    names = _names([trace for trace, _ in found])
+    names = _names([trace for trace, _ in connections])
     return [
         Qlog(path, digest, f"{title} {name}".strip(), name, *sampled)
-        for name, (_, sampled) in zip(names, found, strict=True)
+        for name, (_, sampled) in zip(names, connections, strict=True)
     ]
 
 
@@ -171,7 +192,7 @@ def _parts(text: str) -> tuple[Mapping[str, Any], list[tuple[Mapping[str, Any], 
     traces: list[tuple[Mapping[str, Any], Sequence[Any]]]
     traces = [(header.get("trace") or {}, objects[1:])]
     if "traces" in header:
-        traces = [(one, one["events"]) for one in header["traces"] if one.get("events")]
+        traces = [(trace, trace["events"]) for trace in header["traces"] if trace.get("events")]
         if not traces:
             raise ValueError("no trace has events")
     if sum(len(events) for _, events in traces) > _MOST_EVENTS:
@@ -354,10 +375,16 @@ def import_qlog(file: Qlog, out: Path | str) -> Recording:
     has_packets = last.sent > 0
     has_bytes = last.sent_bytes + last.received_bytes > 0
     flow = {
-        "flow_id": 0, "flow": "quic", "cc": "unknown", "direction": file.direction, "start_us": 0,
-        "bytes_delivered": file.delivered(last) if has_bytes else None, "packets_lost": last.lost,
-        "packets_sent": last.sent if has_packets else None, "mss_bytes": file.packet_bytes,
-    }  # fmt: skip
+        "flow_id": 0,
+        "flow": "quic",
+        "cc": "unknown",
+        "direction": file.direction,
+        "start_us": 0,
+        "bytes_delivered": file.delivered(last) if has_bytes else None,
+        "packets_lost": last.lost,
+        "packets_sent": last.sent if has_packets else None,
+        "mss_bytes": file.packet_bytes,
+    }
 
     def metric(name: str, unit: float) -> Any:
         return np.array([sums.metrics.get(name, np.nan) for _, sums in file.samples]) * unit
@@ -367,21 +394,28 @@ def import_qlog(file: Qlog, out: Path | str) -> Recording:
     delivered, sent, lost = np.array(counted, dtype=float).T
     absent = np.full(len(sent), np.nan)
     tables = {
-        **{name: TABLES[name].empty_table()
-           for name in ("queue_samples", "ping_samples", "cc_samples", "events")},
+        **{
+            name: TABLES[name].empty_table()
+            for name in ("queue_samples", "ping_samples", "cc_samples", "events")
+        },
         "flows": table_of("flows", {key: [value] for key, value in flow.items()}),
-        "flow_samples": table_of("flow_samples", {
-            "t_us": np.array([time_ms * 1e3 for time_ms, _ in file.samples]),
-            "flow_id": np.zeros(len(file.samples)),
-            "bytes_delivered": delivered if has_bytes else absent,
-            "cwnd_packets": metric("cwnd", packets),
-            "inflight_packets": metric("inflight", packets),
-            "ssthresh_packets": metric("ssthresh", packets), "srtt_us": metric("srtt", 1e3),
-            "min_rtt_us": metric("min_rtt", 1e3), "pacing_rate_bps": metric("pacing_rate", 1.0),
-            "packets_sent": sent if has_packets else absent,
-            "packets_lost": lost,
-        }),
-    }  # fmt: skip
+        "flow_samples": table_of(
+            "flow_samples",
+            {
+                "t_us": np.array([time_ms * 1e3 for time_ms, _ in file.samples]),
+                "flow_id": np.zeros(len(file.samples)),
+                "bytes_delivered": delivered if has_bytes else absent,
+                "cwnd_packets": metric("cwnd", packets),
+                "inflight_packets": metric("inflight", packets),
+                "ssthresh_packets": metric("ssthresh", packets),
+                "srtt_us": metric("srtt", 1e3),
+                "min_rtt_us": metric("min_rtt", 1e3),
+                "pacing_rate_bps": metric("pacing_rate", 1.0),
+                "packets_sent": sent if has_packets else absent,
+                "packets_lost": lost,
+            },
+        ),
+    }
     if last_ms <= 0:
         raise UserError(f"{file.path}: its events take no time")
     return write_recording(out, _metadata(file, last_ms), "", tables)

@@ -41,10 +41,20 @@ def words_of(path: Path, file: str) -> Sequence[str]:
     """The command that generates a path's trace; only the rates of a leo trace are used."""
     shape = _shape(path)
     return [
-        "fullpipe", "trace", "generate", str(kind_of(path)), file,
-        "--rate", f"{path['rate_mbit']:g}mbit", "--duration", f"{shape.duration_s:g}s",
-        "--period", f"{shape.period_s:g}s", "--low", f"{shape.low:g}",
-    ]  # fmt: skip
+        "fullpipe",
+        "trace",
+        "generate",
+        str(kind_of(path)),
+        file,
+        "--rate",
+        f"{path['rate_mbit']:g}mbit",
+        "--duration",
+        f"{shape.duration_s:g}s",
+        "--period",
+        f"{shape.period_s:g}s",
+        "--low",
+        f"{shape.low:g}",
+    ]
 
 
 def _shape(path: Path) -> Shape:

@@ -87,16 +87,22 @@ class ExtendedRun:
         """Assumptions of the model that this run violates."""
         cautions = []
         if any(cc.startswith("bbr") for cc in self.ccs) and self.duration_s <= FIRST_PROBE_RTT_S:
-            cautions.append(Caution(
-                "horizon_includes_probe_rtt", f"{self.duration_s:g} s are too short for ProbeRTT, "
-                f"the first of which is at {FIRST_PROBE_RTT_S:g} s",
-            ))  # fmt: skip
+            cautions.append(
+                Caution(
+                    "horizon_includes_probe_rtt",
+                    f"{self.duration_s:g} s are too short for ProbeRTT, "
+                    f"the first of which is at {FIRST_PROBE_RTT_S:g} s",
+                )
+            )
         if self.buffer_bytes < 10 * FRAME_BYTES:
-            cautions.append(Caution(
-                "volumes_are_fluid", f"the buffer holds {self.buffer_bytes / FRAME_BYTES:.1f} "
-                "segments; bursts of whole segments, which the model does not have, matter below "
-                "about ten",
-            ))  # fmt: skip
+            cautions.append(
+                Caution(
+                    "volumes_are_fluid",
+                    f"the buffer holds {self.buffer_bytes / FRAME_BYTES:.1f} "
+                    "segments; bursts of whole segments, which the model does not have, matter "
+                    "below about ten",
+                )
+            )
         return tuple(cautions)
 
 

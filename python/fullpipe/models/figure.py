@@ -30,8 +30,8 @@ def write_figures(validation: Validation, folder: Path) -> list[Path]:
 
 
 def _slug(figure: str, number: int) -> str:
-    kept = "".join(letter for letter in figure if letter.isascii() and letter.isalnum())
-    return kept[:20] or str(number)
+    letters = "".join(letter for letter in figure if letter.isascii() and letter.isalnum())
+    return letters[:20] or str(number)
 
 
 def _grid(panel: Panel, lines: Sequence[Line]) -> Grid:
@@ -52,10 +52,13 @@ def _plot(panel: Panel, lines: Sequence[Line], flows: int) -> Plot:
     traces = [Trace("observed", style.NEUTRAL, buffers, observed, mark="dot")]
     traces += [
         Trace(
-            f"{line.model} (MSE {line.mse:.4f})", style.line_colour(position), buffers,
-            np.array([line.shares[i] for i in chosen]), style.dash(position),
+            f"{line.model} (MSE {line.mse:.4f})",
+            style.line_colour(position),
+            buffers,
+            np.array([line.shares[i] for i in chosen]),
+            style.dash(position),
         )
         for position, line in enumerate(lines)
-    ]  # fmt: skip
+    ]
     title = f"{flows} BBR flow{'s' if flows > 1 else ''}"
     return Plot(str(flows), title, "buffer (BDP)", "share of capacity", traces, log_x=2)

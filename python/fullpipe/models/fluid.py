@@ -80,16 +80,22 @@ class FluidRun:
         cautions = []
         for cc, first_ms in FIRST_PROBE_RTT_MS.items():
             if cc in self.ccs and self.duration_ms <= first_ms:
-                cautions.append(Caution(
-                    "horizon_includes_probe_rtt", f"{self.duration_ms / 1000:g} s are too short "
-                    f"for ProbeRTT of {cc}, the first of which is at {first_ms / 1000:g} s",
-                ))  # fmt: skip
+                cautions.append(
+                    Caution(
+                        "horizon_includes_probe_rtt",
+                        f"{self.duration_ms / 1000:g} s are too short "
+                        f"for ProbeRTT of {cc}, the first of which is at {first_ms / 1000:g} s",
+                    )
+                )
         if self.buffer_link_bdp > VALIDATED_LINK_BDP:
-            cautions.append(Caution(
-                "moderate_buffer", f"{self.buffer_link_bdp:.3g} link BDP (capacity x one-way link "
-                f"latency); the model was validated up to {VALIDATED_LINK_BDP:g} and found wanting "
-                "beyond",
-            ))  # fmt: skip
+            cautions.append(
+                Caution(
+                    "moderate_buffer",
+                    f"{self.buffer_link_bdp:.3g} link BDP (capacity x one-way link "
+                    f"latency); the model was validated up to {VALIDATED_LINK_BDP:g} and found "
+                    "wanting beyond",
+                )
+            )
         return tuple(cautions)
 
 

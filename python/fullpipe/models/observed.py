@@ -19,9 +19,15 @@ MAX_FILE_BYTES = 2**24
 MAX_POINTS = 10_000
 VERSIONS = {"v1": "bbr1", "v2": "bbr2", "v3": "bbr3"}
 COLUMNS = (
-    "figure", "bbr_version", "loss_cca", "capacity_mbps", "rtt_ms", "n_bbr", "buffer_bdp",
+    "figure",
+    "bbr_version",
+    "loss_cca",
+    "capacity_mbps",
+    "rtt_ms",
+    "n_bbr",
+    "buffer_bdp",
     "link_share",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

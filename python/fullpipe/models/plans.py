@@ -45,9 +45,9 @@ def read_plan(plan: Plan) -> Reading:
     """The plan as the fluid models see it.
 
     Raises UserError, naming the key, where no model can represent it."""
-    for key, what in _OTHER_SENDERS.items():
+    for key, sender in _OTHER_SENDERS.items():
         if plan.get(key):
-            raise UserError(f"{what}: the models know no senders but flows")
+            raise UserError(f"{sender}: the models know no senders but flows")
     _check_one_steady_wire(plan["links"])
     path = plan["path"]
     kind = path["qdisc"]["aqm"]["kind"]
@@ -124,24 +124,30 @@ def _cautions(plan: Plan, kind: str) -> list[Caution]:
     path, flows, cautions = plan["path"], plan["flows"], []
     greedy = ("stop_ns", "amount_bytes", "app_rate_bps", "receive_window_bytes")
     if any(flow.get(key) is not None for flow in flows for key in (*greedy, "pattern")):
-        cautions.append(Caution(
-            "greedy_flows", "the models let every flow send as much as its congestion control "
-            "allows; amounts, application rates, ends and receive windows are ignored",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "greedy_flows",
+                "the models let every flow send as much as its congestion control "
+                "allows; amounts, application rates, ends and receive windows are ignored",
+            )
+        )
     if kind == "red":
-        cautions.append(Caution(
-            "idealised_red", "the model drops with probability queue/buffer, at once; the qdisc's "
-            "thresholds and averaging are ignored",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "idealised_red",
+                "the model drops with probability queue/buffer, at once; the qdisc's "
+                "thresholds and averaging are ignored",
+            )
+        )
     if path["reverse_rate_bps"] is not None:
-        cautions.append(Caution(
-            "one_bottleneck", "the limit of the way back is ignored",
-        ))  # fmt: skip
+        cautions.append(Caution("one_bottleneck", "the limit of the way back is ignored"))
     if path["mtu_bytes"] != FRAME_BYTES - 14:
-        cautions.append(Caution(
-            "full_sized_frames", f"the models count frames of {FRAME_BYTES} bytes; the MTU is "
-            "ignored",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "full_sized_frames",
+                f"the models count frames of {FRAME_BYTES} bytes; the MTU is ignored",
+            )
+        )
     if any(flow["ecn"] for flow in flows):
         cautions.append(Caution("no_ecn", "the models drop where the qdisc would mark"))
     return cautions
@@ -172,9 +178,9 @@ def fluid_run(reading: Reading, window_start_s: float) -> tuple[FluidRun, list[i
     )
     cautions = list(reading.cautions)
     if any(reading.starts_s):
-        cautions.append(Caution(
-            "common_start", "all flows start at once with equal shares; starts are ignored",
-        ))  # fmt: skip
+        cautions.append(
+            Caution("common_start", "all flows start at once with equal shares; starts are ignored")
+        )
     return run, order, [*cautions, *run.cautions()]
 
 

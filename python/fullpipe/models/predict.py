@@ -90,15 +90,21 @@ def _steady(reading: Reading, warmup_s: float) -> Prediction | None:
 def _horizon(reading: Reading, interval_s: float) -> tuple[Caution, ...]:
     """What a steady state takes for granted of a scenario's length."""
     if reading.duration_s <= interval_s:
-        return (Caution(
-            "horizon_includes_probe_rtt", f"{reading.duration_s:g} s are too short for ProbeRTT, "
-            f"the first of which is at {interval_s:g} s",
-        ),)  # fmt: skip
+        return (
+            Caution(
+                "horizon_includes_probe_rtt",
+                f"{reading.duration_s:g} s are too short for ProbeRTT, "
+                f"the first of which is at {interval_s:g} s",
+            ),
+        )
     if reading.duration_s < STEADY_PROBE_RTTS * interval_s:
-        return (Caution(
-            "long_horizon", "the share is a mean over many ProbeRTTs, one in "
-            f"{interval_s:g} s; {reading.duration_s:g} s have fewer than {STEADY_PROBE_RTTS}",
-        ),)  # fmt: skip
+        return (
+            Caution(
+                "long_horizon",
+                "the share is a mean over many ProbeRTTs, one in "
+                f"{interval_s:g} s; {reading.duration_s:g} s have fewer than {STEADY_PROBE_RTTS}",
+            ),
+        )
     return ()
 
 

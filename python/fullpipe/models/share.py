@@ -16,9 +16,13 @@ from fullpipe.models.steady3 import bbr3_share
 
 #: Names of our parameter sets and of kernels' algorithms -> what the models call them.
 VERSIONS = {
-    "bbr": "bbr1", "bbr1": "bbr1", "kernel:bbr": "bbr1", "bbr2": "bbr2", "bbr3": "bbr3",
+    "bbr": "bbr1",
+    "bbr1": "bbr1",
+    "kernel:bbr": "bbr1",
+    "bbr2": "bbr2",
+    "bbr3": "bbr3",
     "bbr3-linux": "bbr3",
-}  # fmt: skip
+}
 #: Model -> versions that it knows; the first that knows a version answers unless told otherwise.
 MODELS = {
     "steady": ("bbr1", "bbr3"),

@@ -50,23 +50,35 @@ def bbr1_share(contest: Contest, packet_bits: int = PACKET_BITS) -> SteadyState:
 def _cautions(contest: Contest, raw: float, probe_time: float) -> tuple[Caution, ...]:
     cautions = []
     if contest.buffer_bdp < 1:
-        cautions.append(Caution(
-            "full_queue", "the queue is taken as full most of the time, which needs a buffer of "
-            f"at least 1 BDP; here it is {contest.buffer_bdp:g}",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "full_queue",
+                "the queue is taken as full most of the time, which needs a buffer of "
+                f"at least 1 BDP; here it is {contest.buffer_bdp:g}",
+            )
+        )
     if raw < 0:
-        cautions.append(Caution(
-            "loss_based_window", "equation (9) leaves less than nothing for the loss-based flows "
-            f"({raw:.3f}); their share before ProbeRTT is set to 0",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "loss_based_window",
+                "equation (9) leaves less than nothing for the loss-based flows "
+                f"({raw:.3f}); their share before ProbeRTT is set to 0",
+            )
+        )
     if probe_time >= 1:
-        cautions.append(Caution(
-            "probe_rtt_fits", "draining the queue and ProbeRTT take longer than the 10 s between "
-            "two of them; the share is set to 0",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "probe_rtt_fits",
+                "draining the queue and ProbeRTT take longer than the 10 s between "
+                "two of them; the share is set to 0",
+            )
+        )
     if contest.against_flows > 1:
-        cautions.append(Caution(
-            "one_loss_based_flow", "the number of loss-based flows does not enter the equations; "
-            "the model was validated against one",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "one_loss_based_flow",
+                "the number of loss-based flows does not enter the equations; "
+                "the model was validated against one",
+            )
+        )
     return tuple(cautions)

@@ -134,30 +134,45 @@ def _cautions(
 ) -> tuple[Caution, ...]:
     cautions = []
     if contest.buffer_bdp < 1:
-        cautions.append(Caution(
-            "overflow_by_probes", "overflows are taken as made by BBR's probes, which needs a "
-            f"buffer of at least 1 BDP; here it is {contest.buffer_bdp:g}",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "overflow_by_probes",
+                "overflows are taken as made by BBR's probes, which needs a "
+                f"buffer of at least 1 BDP; here it is {contest.buffer_bdp:g}",
+            )
+        )
     if part >= 1 - 1e-9:
-        cautions.append(Caution(
-            "probe_before_loss_based_overflow", "the loss-based flows fill the buffer by "
-            "themselves before BBR's clock lets it probe; only BBR's least window is left to it",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "probe_before_loss_based_overflow",
+                "the loss-based flows fill the buffer by themselves before BBR's clock lets it "
+                "probe; only BBR's least window is left to it",
+            )
+        )
     elif floor > 1 - part:
-        cautions.append(Caution(
-            "more_than_least_window", "what is left to BBR is below its least window of four "
-            "segments a flow, which then decides the share",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "more_than_least_window",
+                "what is left to BBR is below its least window of four "
+                "segments a flow, which then decides the share",
+            )
+        )
     period_s = path.period_s(part, rounds)
     if contest.flows > 1 and period_s < 2 * rounds * path.full_rtt_s:
-        cautions.append(Caution(
-            "one_probe_at_a_time", "BBR flows probe for longer than they wait, so that their "
-            "probes overlap and interrupt the loss-based flows more often than the model says; "
-            "with many flows BBR's share is then larger",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "one_probe_at_a_time",
+                "BBR flows probe for longer than they wait, so that their "
+                "probes overlap and interrupt the loss-based flows more often than the model says; "
+                "with many flows BBR's share is then larger",
+            )
+        )
     if period_s > PROBE_RTT_INTERVAL_S:
-        cautions.append(Caution(
-            "probe_rtt_fits", f"a probe and the wait for it take {period_s:.1f} s, longer than the "
-            f"{PROBE_RTT_INTERVAL_S:g} s after which ProbeRTT interrupts them",
-        ))  # fmt: skip
+        cautions.append(
+            Caution(
+                "probe_rtt_fits",
+                f"a probe and the wait for it take {period_s:.1f} s, longer than the "
+                f"{PROBE_RTT_INTERVAL_S:g} s after which ProbeRTT interrupts them",
+            )
+        )
     return tuple(cautions)

@@ -14,29 +14,64 @@ from typing import Any
 from fullpipe.packetdrill.script import NotSupportedError, ScriptError
 
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv, ast.Div: operator.truediv, ast.Mod: operator.mod,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
     ast.RShift: operator.rshift,
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge,
-    ast.In: lambda item, items: item in items, ast.NotIn: lambda item, items: item not in items,
-    ast.Not: operator.not_, ast.USub: operator.neg, ast.UAdd: operator.pos,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda item, items: item in items,
+    ast.NotIn: lambda item, items: item not in items,
+    ast.Not: operator.not_,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
     ast.Invert: operator.invert,
-}  # fmt: skip
+}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": abs, "min": min, "max": max, "int": int, "float": float, "round": round, "len": len,
-}  # fmt: skip
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "int": int,
+    "float": float,
+    "round": round,
+    "len": len,
+}
 #: Names of linux/tcp.h that scripts use.
 CONSTANTS = {
-    "TCP_CA_Open": 0, "TCP_CA_Disorder": 1, "TCP_CA_CWR": 2, "TCP_CA_Recovery": 3, "TCP_CA_Loss": 4,
-    "TCPI_OPT_TIMESTAMPS": 1, "TCPI_OPT_SACK": 2, "TCPI_OPT_WSCALE": 4, "TCPI_OPT_ECN": 8,
-    "TCPI_OPT_ECN_SEEN": 16, "TCPI_OPT_SYN_DATA": 32,
-    "TCP_ESTABLISHED": 1, "TCP_SYN_SENT": 2, "TCP_SYN_RECV": 3, "TCP_FIN_WAIT1": 4,
-    "TCP_FIN_WAIT2": 5, "TCP_TIME_WAIT": 6, "TCP_CLOSE": 7, "TCP_CLOSE_WAIT": 8,
-    "TCP_LAST_ACK": 9, "TCP_LISTEN": 10, "TCP_CLOSING": 11,
+    "TCP_CA_Open": 0,
+    "TCP_CA_Disorder": 1,
+    "TCP_CA_CWR": 2,
+    "TCP_CA_Recovery": 3,
+    "TCP_CA_Loss": 4,
+    "TCPI_OPT_TIMESTAMPS": 1,
+    "TCPI_OPT_SACK": 2,
+    "TCPI_OPT_WSCALE": 4,
+    "TCPI_OPT_ECN": 8,
+    "TCPI_OPT_ECN_SEEN": 16,
+    "TCPI_OPT_SYN_DATA": 32,
+    "TCP_ESTABLISHED": 1,
+    "TCP_SYN_SENT": 2,
+    "TCP_SYN_RECV": 3,
+    "TCP_FIN_WAIT1": 4,
+    "TCP_FIN_WAIT2": 5,
+    "TCP_TIME_WAIT": 6,
+    "TCP_CLOSE": 7,
+    "TCP_CLOSE_WAIT": 8,
+    "TCP_LAST_ACK": 9,
+    "TCP_LISTEN": 10,
+    "TCP_CLOSING": 11,
     "TCP_INFINITE_SSTHRESH": 0x7FFFFFFF,
-}  # fmt: skip
+}
 _FIELD = "tcpi_"
 #: A width in a format.
 _WIDE = re.compile(r"%[^a-zA-Z]*(?:\d{3}|\*)")
@@ -74,10 +109,28 @@ def _tree(text: str) -> ast.Module:
 
 
 _ALLOWED = (
-    ast.Module, ast.Assert, ast.Expr, ast.Assign, ast.AugAssign, ast.If, ast.Pass, ast.Name,
-    ast.Load, ast.Store, ast.Constant, ast.BoolOp, ast.And, ast.Or, ast.BinOp, ast.UnaryOp,
-    ast.Compare, ast.IfExp, ast.Call, ast.Tuple, ast.List,
-)  # fmt: skip
+    ast.Module,
+    ast.Assert,
+    ast.Expr,
+    ast.Assign,
+    ast.AugAssign,
+    ast.If,
+    ast.Pass,
+    ast.Name,
+    ast.Load,
+    ast.Store,
+    ast.Constant,
+    ast.BoolOp,
+    ast.And,
+    ast.Or,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Call,
+    ast.Tuple,
+    ast.List,
+)
 
 
 def _check(node: ast.AST, line: int) -> None:
@@ -119,8 +172,8 @@ class Evaluator:
             case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
                 pair = self._name(name), self._value(value)
                 self._variables[name] = self._calculated(op, *pair)
-            case ast.If(test=test, body=body, orelse=other):
-                self._statements(body if self._value(test) else other)
+            case ast.If(test=test, body=body, orelse=orelse):
+                self._statements(body if self._value(test) else orelse)
             case ast.Pass():
                 pass
             case _:
@@ -131,8 +184,8 @@ class Evaluator:
         values = ", ".join(
             f"{name} = {self._name(name)}" for name in names if name not in _FUNCTIONS
         )
-        said = f" ({self._value(message)})" if message is not None else ""
-        raise AssertionFailedError(self._line, f"assert {ast.unparse(test)}: {values}{said}")
+        explanation = f" ({self._value(message)})" if message is not None else ""
+        raise AssertionFailedError(self._line, f"assert {ast.unparse(test)}: {values}{explanation}")
 
     def _name(self, name: str) -> Any:
         if name in self._variables:
@@ -163,8 +216,8 @@ class Evaluator:
                 return any(map(self._value, values))
             case ast.Compare():
                 return self._compare(node)
-            case ast.IfExp(test=test, body=body, orelse=other):
-                return self._value(body if self._value(test) else other)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                return self._value(body if self._value(test) else orelse)
             case ast.Call(func=ast.Name(id="print"), args=arguments, keywords=[]):
                 return tuple(map(self._value, arguments))
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):

@@ -127,14 +127,14 @@ class _Judge:
             due_us = entry["due_us"] - event.time.at_us + event.time.end_us
             self._time(due_us, due_us, at_us, f"{call.text} returned")
 
-    def _time(self, first_us: int, last_us: int, at_us: int, what: str) -> None:
+    def _time(self, first_us: int, last_us: int, at_us: int, subject: str) -> None:
         if first_us - self._tolerance_us <= at_us <= last_us + self._tolerance_us:
             return
         expected = f"{first_us / 1e6:.6f}"
         if last_us > first_us:
             expected = f"{expected} to {last_us / 1e6:.6f}"
         raise _MismatchError(
-            f"timing error: {what} at {at_us / 1e6:.6f} s, expected at {expected} s"
+            f"timing error: {subject} at {at_us / 1e6:.6f} s, expected at {expected} s"
         )
 
     def _packet(self, event: Event, packet: Packet, entry: dict[str, Any]) -> None:
@@ -217,5 +217,11 @@ def _joined(sent: list[dict[str, Any]]) -> dict[str, Any]:
         # PSH of a burst is that of its end.
         flags |= segment["flags"] & ~packets.PSH
     length = sum(segment["bytes"] for segment in sent)
-    return {**last, "at_us": first["at_us"], "ecn": first["ecn"], "flags": flags,
-            "sequence": first["sequence"], "bytes": length}  # fmt: skip
+    return {
+        **last,
+        "at_us": first["at_us"],
+        "ecn": first["ecn"],
+        "flags": flags,
+        "sequence": first["sequence"],
+        "bytes": length,
+    }

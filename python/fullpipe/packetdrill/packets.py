@@ -10,9 +10,18 @@ from fullpipe.packetdrill.script import NotSupportedError, Packet
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR, AE = (1 << bit for bit in range(9))
 _LETTERS = {
-    "F": FIN, "S": SYN, "R": RST, "P": PSH, ".": ACK, "U": URG, "E": ECE, "W": CWR, "A": AE,
-    "C": CWR, "N": AE,
-}  # fmt: skip
+    "F": FIN,
+    "S": SYN,
+    "R": RST,
+    "P": PSH,
+    ".": ACK,
+    "U": URG,
+    "E": ECE,
+    "W": CWR,
+    "A": AE,
+    "C": CWR,
+    "N": AE,
+}
 _SHOWN = {FIN: "F", SYN: "S", RST: "R", PSH: "P", URG: "U", ECE: "E", CWR: "W", AE: "A", ACK: "."}
 _ECN = {"noecn": (0,), "ect1": (1,), "ect0": (2,), "ce": (3,), "ect01": (1, 2)}
 _ECN_NAMES = {1: "[ect1] ", 2: "[ect0] ", 3: "[ce] "}
@@ -35,9 +44,9 @@ def read_packet(scanner: Scanner, is_inbound: bool) -> Packet:
     scanner.skip()
     start, line = scanner.position, scanner.line
     ecn = _read_ip(scanner)
-    other = scanner.take(_OTHER)
-    if other is not None:
-        raise NotSupportedError(line, f"{other[1].upper()} packets")
+    protocol = scanner.take(_OTHER)
+    if protocol is not None:
+        raise NotSupportedError(line, f"{protocol[1].upper()} packets")
     if scanner.take(_PORTS) is not None:
         raise NotSupportedError(line, "packets with ports")
     flags = _read_flags(scanner, line)
@@ -70,10 +79,10 @@ def _read_ip(scanner: Scanner) -> tuple[int, ...] | None:
     header = scanner.take(_IP)
     if header is None:
         return None
-    what = header[1].strip()
-    if what not in _ECN:
-        raise NotSupportedError(scanner.line, f"IP header: {what.split()[0] if what else 'none'}")
-    return _ECN[what]
+    word = header[1].strip()
+    if word not in _ECN:
+        raise NotSupportedError(scanner.line, f"IP header: {word.split()[0] if word else 'none'}")
+    return _ECN[word]
 
 
 def _read_flags(scanner: Scanner, line: int) -> int:

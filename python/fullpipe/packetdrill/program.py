@@ -20,11 +20,22 @@ from fullpipe.packetdrill.script import (
 #: Options of a script that change nothing here: addresses and ports are the engine's.
 _WITHOUT_EFFECT = frozenset(
     {
-        "tolerance_usecs", "local_ip", "remote_ip", "netmask_ip", "gateway_ip", "bind_port",
-        "connect_port", "init_scripts", "verbose", "quiet", "non_fatal", "tcp_ts_tick_usecs",
-        "speed", "mtu",
+        "tolerance_usecs",
+        "local_ip",
+        "remote_ip",
+        "netmask_ip",
+        "gateway_ip",
+        "bind_port",
+        "connect_port",
+        "init_scripts",
+        "verbose",
+        "quiet",
+        "non_fatal",
+        "tcp_ts_tick_usecs",
+        "speed",
+        "mtu",
     }
-)  # fmt: skip
+)
 _IPV4_VALUES = {"ip_version": ("ipv4",), "mtu": ("1500",)}
 
 
@@ -50,8 +61,8 @@ def build(script: Script, name: str) -> Program:
     ops = []
     for event in script.events:
         if isinstance(event.action, Command):
-            own, others = shell.settings(event.action.text, script.path, event.line)
-            if own or others:
+            changed, more = shell.settings(event.action.text, script.path, event.line)
+            if changed or more:
                 raise NotSupportedError(event.line, "settings in the middle of a script")
             continue
         program.events.append(event)
@@ -163,11 +174,11 @@ def _socket(call: Call, line: int) -> dict[str, Any]:
 
 
 def _number(value: Any) -> int:
-    found = symbols.number(value)
-    if found is None or not -(1 << 31) <= found < 1 << 32:
+    result = symbols.number(value)
+    if result is None or not -(1 << 31) <= result < 1 << 32:
         raise ValueError(value)
     # As a C int.
-    return found - (1 << 32) if found >= 1 << 31 else found
+    return result - (1 << 32) if result >= 1 << 31 else result
 
 
 def _option(arguments: list[Any]) -> list[int]:

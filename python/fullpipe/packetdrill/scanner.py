@@ -38,11 +38,11 @@ class Scanner:
             self._at = self._end = match.end()
         return match
 
-    def need(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
+    def need(self, pattern: re.Pattern[str], expected: str) -> re.Match[str]:
         """The same. Raises ScriptError if nothing matches."""
         match = self.take(pattern)
         if match is None:
-            raise self.error(f"expected {what}")
+            raise self.error(f"expected {expected}")
         return match
 
     def error(self, sentence: str) -> ScriptError:

@@ -25,19 +25,19 @@ _MOST_BYTES = 100_000
 def settings(command: str, script: str, line: int) -> tuple[dict[str, str], dict[str, str]]:
     """What a command sets (keys below net.ipv4), and what its script of defaults sets. Raises
     NotSupportedError for a command that does anything else."""
-    own: dict[str, str] = {}
+    changed: dict[str, str] = {}
     defaults: dict[str, str] = {}
     for words in _commands(command, line):
         program = Path(words[0]).name
         if program == _DEFAULTS:
             defaults.update(_from_file(Path(script).parent / words[0], line))
         elif program in _SYSCTL_PROGRAMS:
-            own.update(_assignments(words[1:]))
+            changed.update(_assignments(words[1:]))
         elif program.startswith("sysctl_restore") or _is_plain_queue(words):
             continue
         else:
             raise NotSupportedError(line, f"command {program[:20]}")
-    return own, defaults
+    return changed, defaults
 
 
 def _is_plain_queue(words: list[str]) -> bool:
@@ -60,9 +60,9 @@ def _commands(text: str, line: int) -> Iterator[list[str]]:
 def _calculated(text: str) -> str:
     """The products of `$((...))` worked out."""
 
-    def product(found: re.Match[str]) -> str:
+    def product(match: re.Match[str]) -> str:
         total = 1
-        for factor in found[1].split("*"):
+        for factor in match[1].split("*"):
             total *= int(factor) if factor.strip() else 1
         return str(total)
 
@@ -70,22 +70,22 @@ def _calculated(text: str) -> str:
 
 
 def _assignments(words: list[str]) -> dict[str, str]:
-    found = {}
+    assignments = {}
     for word in words:
         assignment = _ASSIGNMENT.fullmatch(word)
         if assignment is None:
             continue
         key = assignment[1].removeprefix(_PATH).removeprefix(_PREFIX)
-        found[key] = " ".join(assignment[2].split())
-    return found
+        assignments[key] = " ".join(assignment[2].split())
+    return assignments
 
 
 def _from_file(path: Path, line: int) -> dict[str, str]:
     """The settings of a file of shell commands; none if there is no such file."""
     if not path.is_file() or path.stat().st_size > _MOST_BYTES:
         return {}
-    found: dict[str, str] = {}
+    assignments: dict[str, str] = {}
     for words in _commands(path.read_text(encoding="utf-8", errors="replace"), line):
         if Path(words[0]).name in _SYSCTL_PROGRAMS:
-            found.update(_assignments(words[1:]))
-    return found
+            assignments.update(_assignments(words[1:]))
+    return assignments

@@ -32,36 +32,85 @@ _U, _F, _T = pa.uint64(), pa.float64(), pa.string()
 
 #: The tables of a recording; the columns of crates/fullpipe-plan/src/rows.rs.
 TABLES: dict[str, pa.Schema] = {
-    "flows": pa.schema([
-        ("flow_id", _U), ("flow", _T), ("cc", _T), ("direction", _T), ("start_us", _U),
-        ("completion_us", _U), ("bytes_delivered", _U), ("bytes_acked", _U),
-        ("packets_sent", _U), ("packets_retransmitted", _U), ("packets_lost", _U),
-        ("packets_delivered", _U), ("packets_delivered_ce", _U), ("recoveries", _U),
-        ("timeouts", _U), ("undos", _U), ("base_rtt_us", _U), ("mss_bytes", _U),
-    ]),
-    "flow_samples": pa.schema([
-        ("t_us", _U), ("flow_id", _U), ("bytes_delivered", _U), ("bytes_acked", _U),
-        ("cwnd_packets", _U), ("ssthresh_packets", _U), ("inflight_packets", _U),
-        ("srtt_us", _U), ("min_rtt_us", _U), ("pacing_rate_bps", _U),
-        ("delivery_rate_bps", _U), ("packets_sent", _U), ("packets_retransmitted", _U),
-        ("packets_lost", _U), ("packets_delivered", _U), ("packets_delivered_ce", _U),
-        ("receive_window_bytes", _U), ("ca_state", _U),
-    ]),
-    "queue_samples": pa.schema([
-        ("t_us", _U), ("queue", _T), ("queue_bytes", _U), ("queue_packets", _U),
-        ("sent_bytes", _U), ("sent_packets", _U), ("dropped_packets", _U),
-        ("filtered_packets", _U),
-        ("marked_packets", _U), ("random_lost_packets", _U), ("random_marked_packets", _U),
-    ]),
+    "flows": pa.schema(
+        [
+            ("flow_id", _U),
+            ("flow", _T),
+            ("cc", _T),
+            ("direction", _T),
+            ("start_us", _U),
+            ("completion_us", _U),
+            ("bytes_delivered", _U),
+            ("bytes_acked", _U),
+            ("packets_sent", _U),
+            ("packets_retransmitted", _U),
+            ("packets_lost", _U),
+            ("packets_delivered", _U),
+            ("packets_delivered_ce", _U),
+            ("recoveries", _U),
+            ("timeouts", _U),
+            ("undos", _U),
+            ("base_rtt_us", _U),
+            ("mss_bytes", _U),
+        ]
+    ),
+    "flow_samples": pa.schema(
+        [
+            ("t_us", _U),
+            ("flow_id", _U),
+            ("bytes_delivered", _U),
+            ("bytes_acked", _U),
+            ("cwnd_packets", _U),
+            ("ssthresh_packets", _U),
+            ("inflight_packets", _U),
+            ("srtt_us", _U),
+            ("min_rtt_us", _U),
+            ("pacing_rate_bps", _U),
+            ("delivery_rate_bps", _U),
+            ("packets_sent", _U),
+            ("packets_retransmitted", _U),
+            ("packets_lost", _U),
+            ("packets_delivered", _U),
+            ("packets_delivered_ce", _U),
+            ("receive_window_bytes", _U),
+            ("ca_state", _U),
+        ]
+    ),
+    "queue_samples": pa.schema(
+        [
+            ("t_us", _U),
+            ("queue", _T),
+            ("queue_bytes", _U),
+            ("queue_packets", _U),
+            ("sent_bytes", _U),
+            ("sent_packets", _U),
+            ("dropped_packets", _U),
+            ("filtered_packets", _U),
+            ("marked_packets", _U),
+            ("random_lost_packets", _U),
+            ("random_marked_packets", _U),
+        ]
+    ),
     "ping_samples": pa.schema([("t_us", _U), ("probe", _T), ("seq", _U), ("rtt_us", _U)]),
-    "cc_samples": pa.schema([
-        ("t_us", _U), ("flow_id", _U), ("phase", _T), ("bw_bps", _U), ("max_bw_bps", _U),
-        ("bw_shortterm_bps", _U), ("min_rtt_us", _U), ("pacing_gain", _F), ("cwnd_gain", _F),
-        ("inflight_longterm_packets", _U), ("inflight_shortterm_packets", _U),
-        ("extra_acked_packets", _U), ("round_count", _U),
-    ]),
+    "cc_samples": pa.schema(
+        [
+            ("t_us", _U),
+            ("flow_id", _U),
+            ("phase", _T),
+            ("bw_bps", _U),
+            ("max_bw_bps", _U),
+            ("bw_shortterm_bps", _U),
+            ("min_rtt_us", _U),
+            ("pacing_gain", _F),
+            ("cwnd_gain", _F),
+            ("inflight_longterm_packets", _U),
+            ("inflight_shortterm_packets", _U),
+            ("extra_acked_packets", _U),
+            ("round_count", _U),
+        ]
+    ),
     "events": pa.schema([("t_us", _U), ("flow_id", _U), ("event", _T), ("value", _U)]),
-}  # fmt: skip
+}
 
 #: The table whose last columns are variables that algorithms declare, real numbers.
 _WITH_VARIABLES = "cc_samples"
@@ -75,51 +124,117 @@ KERNEL_LOG = "kernel log"
 
 #: Columns of `queue_samples` that count from a run's start.
 QUEUE_COUNTERS = tuple(
-    name for name in TABLES["queue_samples"].names
+    name
+    for name in TABLES["queue_samples"].names
     if name not in ("t_us", "queue", "queue_bytes", "queue_packets")
-)  # fmt: skip
+)
 
 #: Tables that exist only in recordings of runs that have such features.
 OPTIONAL_TABLES: dict[str, pa.Schema] = {
-    "page_loads": pa.schema([
-        ("page_id", _U), ("page", _T), ("load", _U), ("start_us", _U), ("done_us", _U),
-        ("objects", _U), ("bytes", _U),
-    ]),
-    "page_objects": pa.schema([
-        (name, _U) for name in (
-            "page_id", "load", "object", "connection", "asked_us", "first_byte_us", "done_us",
-            "bytes",
-        )
-    ]),
-    "datagrams": pa.schema([
-        (name, _U) for name in ("t_us", "stream_id", "seq", "frame", "bytes", "delay_us")
-    ]),
-    "traffic": pa.schema([
-        (name, _U) for name in (
-            "group_id", "number", "sender", "base_rtt_us", "start_us", "size_bytes",
-            "completion_us", "chunks", "pause_us", "bytes_acked", "packets_sent",
-            "packets_retransmitted", "timeouts",
-        )
-    ]),
-    "traffic_samples": pa.schema([
-        (name, _U) for name in (
-            "t_us", "group_id", "number", "bytes_acked", "cwnd_packets", "ssthresh_packets",
-            "inflight_packets", "srtt_us", "pacing_rate_bps", "delivery_rate_bps", "packets_sent",
-            "packets_retransmitted", "packets_lost", "ca_state",
-        )
-    ]),
-    "cpu_samples": pa.schema([
-        ("t_us", _U), ("machine", _T), ("cpu", _U), ("user_us", _U), ("system_us", _U),
-        ("irq_us", _U), ("softirq_us", _U), ("steal_us", _U), ("idle_us", _U),
-    ]),
-    "nic_samples": pa.schema([
-        ("t_us", _U), ("host", _T), ("nic", _T), ("received_bytes", _U),
-        ("received_packets", _U), ("sent_bytes", _U), ("sent_packets", _U),
-    ]),
-    "tcp_memory_samples": pa.schema([
-        ("t_us", _U), ("machine", _T), ("memory_bytes", _U), ("sockets", _U), ("orphans", _U),
-    ]),
-}  # fmt: skip
+    "page_loads": pa.schema(
+        [
+            ("page_id", _U),
+            ("page", _T),
+            ("load", _U),
+            ("start_us", _U),
+            ("done_us", _U),
+            ("objects", _U),
+            ("bytes", _U),
+        ]
+    ),
+    "page_objects": pa.schema(
+        [
+            (name, _U)
+            for name in (
+                "page_id",
+                "load",
+                "object",
+                "connection",
+                "asked_us",
+                "first_byte_us",
+                "done_us",
+                "bytes",
+            )
+        ]
+    ),
+    "datagrams": pa.schema(
+        [(name, _U) for name in ("t_us", "stream_id", "seq", "frame", "bytes", "delay_us")]
+    ),
+    "traffic": pa.schema(
+        [
+            (name, _U)
+            for name in (
+                "group_id",
+                "number",
+                "sender",
+                "base_rtt_us",
+                "start_us",
+                "size_bytes",
+                "completion_us",
+                "chunks",
+                "pause_us",
+                "bytes_acked",
+                "packets_sent",
+                "packets_retransmitted",
+                "timeouts",
+            )
+        ]
+    ),
+    "traffic_samples": pa.schema(
+        [
+            (name, _U)
+            for name in (
+                "t_us",
+                "group_id",
+                "number",
+                "bytes_acked",
+                "cwnd_packets",
+                "ssthresh_packets",
+                "inflight_packets",
+                "srtt_us",
+                "pacing_rate_bps",
+                "delivery_rate_bps",
+                "packets_sent",
+                "packets_retransmitted",
+                "packets_lost",
+                "ca_state",
+            )
+        ]
+    ),
+    "cpu_samples": pa.schema(
+        [
+            ("t_us", _U),
+            ("machine", _T),
+            ("cpu", _U),
+            ("user_us", _U),
+            ("system_us", _U),
+            ("irq_us", _U),
+            ("softirq_us", _U),
+            ("steal_us", _U),
+            ("idle_us", _U),
+        ]
+    ),
+    "nic_samples": pa.schema(
+        [
+            ("t_us", _U),
+            ("host", _T),
+            ("nic", _T),
+            ("received_bytes", _U),
+            ("received_packets", _U),
+            ("sent_bytes", _U),
+            ("sent_packets", _U),
+        ]
+    ),
+    "tcp_memory_samples": pa.schema(
+        [
+            ("t_us", _U),
+            ("machine", _T),
+            ("memory_bytes", _U),
+            ("sockets", _U),
+            ("orphans", _U),
+        ]
+    ),
+}
 
 
 def schema_of(name: str, columns: Iterable[str]) -> pa.Schema:

@@ -36,7 +36,8 @@ def table_of(distribution: str) -> list[int]:
         return pareto
     # A quarter of the one, three of the other; C's division rounds towards 0.
     return [
-        min(32767, int((one + 3 * other) / 4)) for one, other in zip(normal, pareto, strict=True)
+        min(32767, int((from_normal + 3 * from_pareto) / 4))
+        for from_normal, from_pareto in zip(normal, pareto, strict=True)
     ]
 
 

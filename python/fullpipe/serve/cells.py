@@ -46,7 +46,7 @@ def state(folder: Path, sweep: str | None = None) -> dict[str, Any]:
         if str(field.type) == "double" and field.name not in ("start_s",)
     }
     return {
-        "done": len(store.known_now() & keys),
+        "done": len(store.keys_now() & keys),
         "asked": len(keys),
         "axes": {
             name: list(map(str, values[name])) if len(values[name]) <= _MOST_VALUES else []

@@ -18,10 +18,15 @@ from fullpipe.recording.recording import Recording
 _PLANNED = ("pages", "datagrams", "probes", "traffic")
 #: Part of the keys of these runs: what the rows are.
 VERSION = 1
-SCHEMA = pa.schema([
-    ("key", pa.string()), ("kind", pa.string()), ("name", pa.string()), ("figure", pa.string()),
-    ("value", pa.float64()),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("kind", pa.string()),
+        ("name", pa.string()),
+        ("figure", pa.string()),
+        ("value", pa.float64()),
+    ]
+)
 #: Kind -> the columns of its view, which the figures become.
 COLUMNS = {kind.key: [figure.column for figure in kind.figures] for kind in KINDS}
 #: Kind -> the column of its view with the name of a page, stream, probe or group.

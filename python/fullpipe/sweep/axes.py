@@ -46,17 +46,17 @@ class Axis:
 Point = dict[str, Any]
 
 
-def read_axis(name: str, given: Any, where: str) -> Axis:
+def read_axis(name: str, content: Any, where: str) -> Axis:
     """An axis from a list, or from a range: `{ from, to, count, scale = "linear" | "log" }` or
     `{ from, to, step }`.
 
     Raises UserError naming the key and what is allowed."""
-    if isinstance(given, list):
-        return _listed(name, given, where)
-    if isinstance(given, Mapping):
-        return _ranged(name, given, where)
+    if isinstance(content, list):
+        return _listed(name, content, where)
+    if isinstance(content, Mapping):
+        return _ranged(name, content, where)
     raise UserError(
-        f"{where}: {given!r} is neither a list nor a range such as "
+        f"{where}: {content!r} is neither a list nor a range such as "
         '{ from = "10ms", to = "1s", count = 5, scale = "log" }'
     )
 
@@ -128,31 +128,31 @@ def _listed(name: str, values: list[Any], where: str) -> Axis:
     return Axis(name, tuple(values))
 
 
-def _ranged(name: str, given: Mapping[str, Any], where: str) -> Axis:
-    unknown = sorted(set(given) - {"from", "to", "count", "step", "scale"})
-    if unknown or "from" not in given or "to" not in given:
+def _ranged(name: str, table: Mapping[str, Any], where: str) -> Axis:
+    unknown = sorted(set(table) - {"from", "to", "count", "step", "scale"})
+    if unknown or "from" not in table or "to" not in table:
         raise UserError(
             f"{where}: a range has from, to, and count or step, and scale"
             + (f"; {unknown[0]!r} is unknown" if unknown else "")
         )
-    ends = quantity(given["from"]), quantity(given["to"])
+    ends = quantity(table["from"]), quantity(table["to"])
     low, high = ends
     if low is None or high is None:
-        raise UserError(f"{where}: {given['from']!r} to {given['to']!r}: both must be quantities")
+        raise UserError(f"{where}: {table['from']!r} to {table['to']!r}: both must be quantities")
     if low.kind != high.kind:
         raise UserError(
-            f"{where}: from {given['from']!r} ({low.kind}) to {given['to']!r} ({high.kind}): "
+            f"{where}: from {table['from']!r} ({low.kind}) to {table['to']!r} ({high.kind}): "
             "units of different kinds; both ends must be of one kind"
         )
     if high.value <= low.value:
-        raise UserError(f"{where}: to = {given['to']!r} must be above from = {given['from']!r}")
-    scale = given.get("scale", "linear")
+        raise UserError(f"{where}: to = {table['to']!r} must be above from = {table['from']!r}")
+    scale = table.get("scale", "linear")
     if scale not in ("linear", "log"):
         raise UserError(f'{where}.scale: {scale!r} is not "linear" or "log"')
     if scale == "log" and low.value <= 0:
         raise UserError(f"{where}: a logarithmic range must begin above 0, not at {low.value:g}")
-    count = _count(given, low, high, where)
-    whole = all(isinstance(given[end], int) for end in ("from", "to")) and (
+    count = _count(table, low, high, where)
+    whole = all(isinstance(table[end], int) for end in ("from", "to")) and (
         scale == "log" or (high.value - low.value) % (count - 1) == 0
     )
     shares = [index / (count - 1) for index in range(count)]
@@ -160,24 +160,24 @@ def _ranged(name: str, given: Mapping[str, Any], where: str) -> Axis:
     return Axis(name, tuple(dict.fromkeys(values)), (low, high), scale == "log", whole)
 
 
-def _count(given: Mapping[str, Any], low: Quantity, high: Quantity, where: str) -> int:
-    if ("count" in given) == ("step" in given):
+def _count(table: Mapping[str, Any], low: Quantity, high: Quantity, where: str) -> int:
+    if ("count" in table) == ("step" in table):
         raise UserError(f"{where}: give either count or step")
-    if "count" in given:
-        count = given["count"]
+    if "count" in table:
+        count = table["count"]
         if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MAX_VALUES:
             raise UserError(f"{where}.count: {count!r} must be a whole number, 2 to {MAX_VALUES}")
         return count
-    step = quantity(given["step"])
-    if given.get("scale", "linear") != "linear":
+    step = quantity(table["step"])
+    if table.get("scale", "linear") != "linear":
         raise UserError(f"{where}: step belongs to a linear range; a logarithmic one has count")
     if step is None or step.kind != low.kind or step.value <= 0:
-        raise UserError(f"{where}.step: {given['step']!r} must be a {low.kind} above 0")
+        raise UserError(f"{where}.step: {table['step']!r} must be a {low.kind} above 0")
     steps = (high.value - low.value) / step.value
     if abs(steps - round(steps)) > 1e-6 * steps:
-        raise UserError(f"{where}.step: {given['step']!r} does not divide the range evenly")
+        raise UserError(f"{where}.step: {table['step']!r} does not divide the range evenly")
     if steps > MAX_VALUES:
-        raise UserError(f"{where}.step: {given['step']!r} gives more than {MAX_VALUES} values")
+        raise UserError(f"{where}.step: {table['step']!r} gives more than {MAX_VALUES} values")
     return round(steps) + 1
 
 

@@ -98,8 +98,8 @@ def own_flows(template: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[st
 
 def check_engine(sweep: Sweep) -> None:
     """Raises UserError where the engine cannot run the first cell: said before anything runs."""
-    if found := foreign_option(sweep.options.engine, sweep.options.engine_options()):
-        option, engines = found
+    if foreign := foreign_option(sweep.options.engine, sweep.options.engine_options()):
+        option, engines = foreign
         raise UserError(f"{sweep.source}: sweep.{option}: belongs to engine {engines}")
     _, scenario = scenario_of(sweep, Cell(0, next(sweep.points())))
     engine(sweep.options.engine).check(resolve(scenario), sweep.options.engine_options())
@@ -108,9 +108,10 @@ def check_engine(sweep: Sweep) -> None:
 def sweep_id(sweep: Sweep) -> str:
     """The name of a sweep in a store: a hash of what decides its cells."""
     facts = [
-        sweep.template, {axis.name: axis.values for axis in sweep.axes},
+        sweep.template,
+        {axis.name: axis.values for axis in sweep.axes},
         sweep.options.deciding(),
-    ]  # fmt: skip
+    ]
     return hashlib.sha256(to_json(facts)).hexdigest()[:16]
 
 

@@ -57,9 +57,18 @@ _UNTRUSTED = "select key from runs_rows where problems <> ''"
 _NAMES = ("flow_id", "seed")
 #: Of these metrics less is better, of all others more.
 _LESS = (
-    "delay", "rtt", "ping", "loss", "retransmit", "drops", "queue", "completion", "jitter",
-    "slowdown", "page_time",
-)  # fmt: skip
+    "delay",
+    "rtt",
+    "ping",
+    "loss",
+    "retransmit",
+    "drops",
+    "queue",
+    "completion",
+    "jitter",
+    "slowdown",
+    "page_time",
+)
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ def make_chart(store: Store, request: Request) -> Grid:
     if request.kind == "heat" and request.by is None:
         raise UserError("--kind heat needs --by, the axis upwards")
     selected = _rows(store, request)
-    rows, x_column, own = selected.rows, selected.x, selected.own
+    rows, x_column, own_axes = selected.rows, selected.x, selected.own_axes
     if not rows and selected.problems:
         raise UserError(f"plot: no run that fits is to be trusted: {selected.problems[0]}")
     if not rows:
@@ -99,11 +108,13 @@ def make_chart(store: Store, request: Request) -> Grid:
     names = _ordered([row[1] for row in [*rows, *crossed]])
     if request.kind != "heat" and len(names) > MAX_SERIES:
         raise UserError(f"--by {request.by}: {len(names)} values, at most {MAX_SERIES}")
-    divisors = [1.0 if request.kind != "pareto" else title_of(request.x or "")[1],
-                title_of(request.y)[1]]  # fmt: skip
+    divisors = [
+        1.0 if request.kind != "pareto" else title_of(request.x or "")[1],
+        title_of(request.y)[1],
+    ]
     rows = [_divided(row, *divisors) for row in rows]
-    places = _ordered([row[2] for row in [*rows, *crossed]])
-    draw = _Drawer(request, x_column, names, places, crossed, selected.fair)
+    x_values = _ordered([row[2] for row in [*rows, *crossed]])
+    draw = _Drawer(request, x_column, names, x_values, crossed, selected.fair)
     panels = []
     for facet in facets:
         key = "" if request.facet is None else shown(facet)
@@ -114,7 +125,7 @@ def make_chart(store: Store, request: Request) -> Grid:
     if request.kind == "heat" and selected.fair is not None:
         note += f"; white: the fair share, {selected.fair:.3g}"
     note += f"; {selected.settling}" if selected.settling else ""
-    note += "".join(f"; only flows whose {name} is the cell's" for name in own)
+    note += "".join(f"; only flows whose {name} is the cell's" for name in own_axes)
     return Grid(title, panels, draw.note() + note + _left_out(selected, request.kind))
 
 
@@ -126,7 +137,7 @@ class _Drawer:
         request: Request,
         x_column: str,
         names: list[Any],
-        places: list[Any],
+        x_values: list[Any],
         crossed: Sequence[Any],
         fair: float | None,
     ) -> None:
@@ -135,13 +146,13 @@ class _Drawer:
         self.x_title = metric_title(x_column) if is_metric else axis_title(x_column)
         self.fair = fair
         self.names = names
-        self.places = places
+        self.x_values = x_values
         self.crossed = crossed
         self.counts: list[int] = []
-        is_number = all(isinstance(place, int | float) for place in places)
+        is_number = all(isinstance(x_value, int | float) for x_value in x_values)
         self.scale: Scale | None = None
         if request.kind == "line" and is_number:
-            self.scale = scale_of(x_column, places)
+            self.scale = scale_of(x_column, x_values)
             self.x_title = self.scale.title
 
     def panel(self, value: Any, key: str, rows: list[Any]) -> Plot:
@@ -172,26 +183,38 @@ class _Drawer:
             traces.append(self._fair_line(self.fair))
         is_log = self.scale is not None and self.scale.is_log
         return Plot(
-            key, title, self.x_title, y_title, traces, boxes=boxes, x_ticks=self._ticks(),
-            log_x=10 if is_log else 0, zero=False,
-        )  # fmt: skip
+            key,
+            title,
+            self.x_title,
+            y_title,
+            traces,
+            boxes=boxes,
+            x_ticks=self._ticks(),
+            log_x=10 if is_log else 0,
+            zero=False,
+        )
 
     def _ticks(self) -> tuple[tuple[float, str], ...]:
         if self.scale is not None:
-            low, high = (end / self.scale.divisor for end in (min(self.places), max(self.places)))
+            low, high = (
+                end / self.scale.divisor for end in (min(self.x_values), max(self.x_values))
+            )
             return ticks(low, high, self.scale.is_log)
         if self.request.kind in ("box", "line"):
-            return tuple((float(at), text) for at, text in enumerate(all_shown(self.places)))
+            return tuple((float(at), text) for at, text in enumerate(all_shown(self.x_values)))
         return ()
 
     def _fair_line(self, fair: float) -> Trace:
         """A line across the panel at the fair share."""
-        ends = (0, len(self.places) - 1) if self.scale is None else (
-            min(self.places) / self.scale.divisor, max(self.places) / self.scale.divisor
-        )  # fmt: skip
+        ends = (
+            (0, len(self.x_values) - 1)
+            if self.scale is None
+            else (min(self.x_values) / self.scale.divisor, max(self.x_values) / self.scale.divisor)
+        )
         x = np.array(ends, dtype=np.float64)
-        return Trace("fair share", style.REFERENCE, x, np.full(2, fair), "dash", 1.0,
-                     is_reference=True)  # fmt: skip
+        return Trace(
+            "fair share", style.REFERENCE, x, np.full(2, fair), "dash", 1.0, is_reference=True
+        )
 
     def _colour(self, name: str, index: int) -> str:
         """A congestion control's own colour where lines stand for congestion controls."""
@@ -220,51 +243,65 @@ class _Drawer:
                 return f"means of {runs} runs"
 
     def _heat(self, facet: Any, key: str, title: str, rows: list[Any]) -> Plot:
-        values = np.full((len(self.names), len(self.places)), np.nan)
+        values = np.full((len(self.names), len(self.x_values)), np.nan)
         for line, name in enumerate(self.names):
-            for column, place in enumerate(self.places):
-                samples = [row[4] for row in rows if row[1] == name and row[2] == place]
+            for column, x_value in enumerate(self.x_values):
+                samples = [row[4] for row in rows if row[1] == name and row[2] == x_value]
                 if samples:
                     values[line, column] = float(np.mean(samples))
                     self.counts.append(len(samples))
         heat = Heat(
-            values, tuple(all_shown(self.places)), tuple(all_shown(self.names)),
-            metric_title(self.request.y), self._crossed(facet, values), self.fair,
-            tuple(map(str, self.places)), tuple(map(str, self.names)),
-        )  # fmt: skip
+            values,
+            tuple(all_shown(self.x_values)),
+            tuple(all_shown(self.names)),
+            metric_title(self.request.y),
+            self._crossed(facet, values),
+            self.fair,
+            tuple(map(str, self.x_values)),
+            tuple(map(str, self.names)),
+        )
         by = axis_title(self.request.by or "")
         return Plot(key, title, self.x_title, by, heat=heat, zero=False)
 
     def _crossed(self, facet: Any, values: Floats) -> tuple[tuple[int, int], ...]:
         """The cells none of whose runs is to be trusted."""
-        places = {
-            (self.names.index(name), self.places.index(place))
-            for panel, name, place in self.crossed if panel == facet
-        }  # fmt: skip
-        return tuple(sorted(place for place in places if np.isnan(values[place])))
+        crossed = {
+            (self.names.index(name), self.x_values.index(x_value))
+            for panel, name, x_value in self.crossed
+            if panel == facet
+        }
+        return tuple(sorted(cell for cell in crossed if np.isnan(values[cell])))
 
     def _line(self, name: str, colour: str, rows: list[Any], index: int) -> Trace:
         """Means with intervals: joined along numbers; side by side at values without an order."""
         x, mean, half, keys = [], [], [], []
-        for position, place in enumerate(self.places):
-            values = _values(rows, place)
+        for position, x_value in enumerate(self.x_values):
+            values = _values(rows, x_value)
             if values.size:
                 aside = (index - (len(self.names) - 1) / 2) * 0.5 / len(self.names)
-                x.append(float(place) / self.scale.divisor if self.scale else position + aside)
+                x.append(float(x_value) / self.scale.divisor if self.scale else position + aside)
                 mean.append(float(values.mean()))
                 half.append(half_width(values) if values.size > 1 else 0.0)
-                keys.append(str(place))
+                keys.append(str(x_value))
                 self.counts.append(values.size)
         y, spread = np.array(mean), np.array(half)
-        return Trace(name, colour, np.array(x), y, width=2.0, mark="dot",
-                     joined=self.scale is not None, band=(y - spread, y + spread),
-                     keys=tuple(keys))  # fmt: skip
+        return Trace(
+            name,
+            colour,
+            np.array(x),
+            y,
+            width=2.0,
+            mark="dot",
+            joined=self.scale is not None,
+            band=(y - spread, y + spread),
+            keys=tuple(keys),
+        )
 
     def _boxes(self, name: str, colour: str, rows: list[Any], index: int) -> list[Box]:
         width = 0.8 / len(self.names)
         boxes = []
-        for position, place in enumerate(self.places):
-            values = _values(rows, place)
+        for position, x_value in enumerate(self.x_values):
+            values = _values(rows, x_value)
             if values.size:
                 self.counts.append(values.size)
                 at = position + (index + 0.5) * width - 0.4
@@ -280,8 +317,15 @@ class _Drawer:
     def _points(self, name: str, colour: str, rows: list[Any]) -> Trace:
         self.counts.append(len(rows))
         points = _pairs(rows)
-        return Trace(name, colour, points[:, 0], points[:, 1], opacity=0.8, mark="dot",
-                     keys=tuple(row[3] for row in rows))  # fmt: skip
+        return Trace(
+            name,
+            colour,
+            points[:, 0],
+            points[:, 1],
+            opacity=0.8,
+            mark="dot",
+            keys=tuple(row[3] for row in rows),
+        )
 
     def _front(self, rows: list[Any]) -> Trace:
         front = _front(_pairs(rows), _is_less(self.request.x or ""), _is_less(self.request.y))
@@ -292,8 +336,8 @@ def _pairs(rows: list[Any]) -> Floats:
     return np.array([[row[2], row[4]] for row in rows], dtype=np.float64)
 
 
-def _values(rows: list[Any], place: Any) -> Floats:
-    return np.array([row[4] for row in rows if row[2] == place], dtype=np.float64)
+def _values(rows: list[Any], x_value: Any) -> Floats:
+    return np.array([row[4] for row in rows if row[2] == x_value], dtype=np.float64)
 
 
 def run_values(
@@ -328,23 +372,24 @@ def run_values(
 
 
 class _Names:
-    """The columns of a view by the names that users give. `own`: the names that are an axis and a
-    column of `flows`: they mean the axis, and only the flows that take their value from it."""
+    """The columns of a view by the names that users give. `own_axes`: the names that are an
+    axis and a column of `flows`: they mean the axis, and only the flows that take their value
+    from it."""
 
     def __init__(self, view: str, columns: Sequence[str]) -> None:
         self.view = view
         self.columns = columns
-        self.own: dict[str, None] = {}
+        self.own_axes: dict[str, None] = {}
 
     def column(self, name: str) -> str:
         """The column that a name means. Raises UserError for an unknown or ambiguous one."""
         if name in self.columns:
             return name
         if f"own_{name}" in self.columns:
-            self.own[name] = None
+            self.own_axes[name] = None
             return f"axis_{name}"
-        if found := choices(name, self.view, self.columns):
-            raise UserError(found)
+        if ambiguity := choices(name, self.view, self.columns):
+            raise UserError(ambiguity)
         raise UserError(f"{name!r} is no column; there are {', '.join(self.columns)}")
 
     def scaled(self, name: str) -> str:
@@ -356,10 +401,10 @@ class _Names:
         )
 
     def where(self, condition: str | None, is_trusted: bool = True) -> str:
-        """The rows that a user's condition and `own` leave, in SQL: of runs without problems, or
-        of the others."""
+        """The rows that a user's condition and `own_axes` leave, in SQL: of runs without
+        problems, or of the others."""
         conditions = [f"({condition})"] if condition else []
-        conditions += [quoted(f"own_{name}") for name in self.own]
+        conditions += [quoted(f"own_{name}") for name in self.own_axes]
         conditions.append(f"key {'not in' if is_trusted else 'in'} ({_UNTRUSTED})")
         return f"where {' and '.join(conditions)}"
 
@@ -367,15 +412,15 @@ class _Names:
 @dataclass(frozen=True)
 class _Rows:
     """`rows`: (facet, by, x, run, y) of every run that has a value. `x`: what that axis shows.
-    `own`: the axes of which only flows with their value count (`_Names.own`). `crossed`: (facet,
-    by, x) of runs that are left out since they are not to be trusted, and their `problems`.
-    `averaged`: axes that are not shown, with how many values of each a point stands for. `fair`:
-    of shares, what each flow would have if all had the same; None where runs differ. `settling`:
-    the note about runs that had not settled."""
+    `own_axes`: the axes of which only flows with their value count (`_Names.own_axes`).
+    `crossed`: (facet, by, x) of runs that are left out since they are not to be trusted, and their
+    `problems`. `averaged`: axes that are not shown, with how many values of each a point stands
+    for. `fair`: of shares, what each flow would have if all had the same; None where runs differ.
+    `settling`: the note about runs that had not settled."""
 
     rows: list[tuple[Any, Any, Any, str, float]]
     x: str
-    own: list[str]
+    own_axes: list[str]
     crossed: list[tuple[Any, Any, Any]]
     problems: list[str]
     averaged: list[str]
@@ -414,11 +459,11 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request) -> _Rows:
     x, joined, shown = "null", "", request.y
     if request.kind == "pareto":
         shown = request.x or ""
-        other = view_of(shown, True)
-        column = metric_column(shown, other, columns_of(connection, other))
+        x_view = view_of(shown, True)
+        column = metric_column(shown, x_view, columns_of(connection, x_view))
         joined = (
-            f" join (select key, avg({quoted(column)}) as x_value from {other}"
-            f" {names.where(None) if other == view else ''} group by key) using (key)"
+            f" join (select key, avg({quoted(column)}) as x_value from {x_view}"
+            f" {names.where(None) if x_view == view else ''} group by key) using (key)"
         )
         x = "avg(x_value)"
     elif request.x is not None and request.kind != "cdf":
@@ -444,18 +489,22 @@ def _read(connection: duckdb.DuckDBPyConnection, request: Request) -> _Rows:
         f"{wanted} group by {', '.join([*dict.fromkeys([*group, 'key'])])} order by all",
     ).fetchall()
     return _Rows(
-        rows, shown.removeprefix("axis_"), list(names.own),
-        [(row[0], row[1], row[2]) for row in bad], [row[3] for row in bad],
+        rows,
+        shown.removeprefix("axis_"),
+        list(names.own_axes),
+        [(row[0], row[1], row[2]) for row in bad],
+        [row[3] for row in bad],
         _averaged(connection, request, names) if request.kind != "pareto" else [],
-        _fair_share(connection, request, names), _settling(connection, request, names),
-    )  # fmt: skip
+        _fair_share(connection, request, names),
+        _settling(connection, request, names),
+    )
 
 
 def _averaged(connection: duckdb.DuckDBPyConnection, request: Request, names: _Names) -> list[str]:
     """The axes that are not shown and vary among the rows of a point: `buffer (3 values)`."""
     view = names.view
-    given = (request.x, request.by, request.facet)
-    shown_names = {name.removeprefix("axis_") for name in given if name}
+    on_axes = (request.x, request.by, request.facet)
+    shown_names = {name.removeprefix("axis_") for name in on_axes if name}
     hidden = []
     columns = [name for name in axis_columns(columns_of(connection, "asked")) if name != "sweep"]
     for axis in dict.fromkeys(map(_bare, columns)):
@@ -467,8 +516,11 @@ def _averaged(connection: duckdb.DuckDBPyConnection, request: Request, names: _N
     counts = ", ".join(f"count(distinct {quoted(column)})" for _, column in hidden)
     counted_values = select(connection, f"select {counts} from {view} {names.where(request.where)}")
     (row,) = counted_values.fetchall()
-    return [f"{axis} ({count} values)" for (axis, _), count in zip(hidden, row, strict=True)
-            if count > 1]  # fmt: skip
+    return [
+        f"{axis} ({count} values)"
+        for (axis, _), count in zip(hidden, row, strict=True)
+        if count > 1
+    ]
 
 
 def _bare(column: str) -> str:
@@ -547,5 +599,5 @@ def _ordered(values: Sequence[Any]) -> list[Any]:
 def _divided(
     row: tuple[Any, Any, Any, str, float], x: float, y: float
 ) -> tuple[Any, Any, Any, str, float]:
-    facet, by, place, unit, value = row
-    return facet, by, place / x if x != 1.0 else place, unit, value / y
+    facet, by, x_value, unit, value = row
+    return facet, by, x_value / x if x != 1.0 else x_value, unit, value / y

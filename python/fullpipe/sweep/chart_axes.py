@@ -16,8 +16,11 @@ from fullpipe.metrics.titles import title_of
 
 _UNITS = {"bps": "bit/s", "s": "s", "bdp": "BDP", "packets": "packets", "bits": "bit"}
 _AXES = {
-    "cc": "congestion control", "loss": "random loss", "rate": "bottleneck rate", "rtt": "base RTT",
-}  # fmt: skip
+    "cc": "congestion control",
+    "loss": "random loss",
+    "rate": "bottleneck rate",
+    "rtt": "base RTT",
+}
 #: Axes in seconds that people read in milliseconds.
 _SHORT = ("rtt", "delay", "jitter")
 #: A written quantity with more digits than anybody reads on an axis.
@@ -51,12 +54,12 @@ def metric_title(name: str) -> str:
     return title if title != name.replace("_", " ") else axis_title(name)
 
 
-def scale_of(name: str, places: Sequence[float]) -> Scale:
+def scale_of(name: str, values: Sequence[float]) -> Scale:
     """How the axis of a column in base units is read: ms for short times, Mbit/s for rates."""
-    is_log = len(places) > 2 and min(places) > 0 and max(places) / min(places) >= 20
+    is_log = len(values) > 2 and min(values) > 0 and max(values) / min(values) >= 20
     title = axis_title(name)
     head, _, unit = name.rpartition("_")
-    if unit == "s" and head and (max(places) < 1 or any(word in head for word in _SHORT)):
+    if unit == "s" and head and (max(values) < 1 or any(word in head for word in _SHORT)):
         return Scale(title.replace("(s)", "(ms)"), 1e-3, is_log)
     if unit == "bps" and head:
         return Scale(title.replace("(bit/s)", "(Mbit/s)"), 1e6, is_log)
@@ -75,10 +78,10 @@ def ticks(low: float, high: float, is_log: bool) -> tuple[tuple[float, str], ...
         step = next(decade * k for k in (1, 2, 5, 10) if span / (decade * k) <= _STEPS)
         marks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
     edge = 1e-9 * max(abs(low), abs(high))
-    kept = [value for value in marks if low - edge <= value <= high + edge]
-    if len(kept) < 2:
-        kept = [low, high] if high > low else [low]
-    return tuple((value, f"{value:.6g}") for value in kept)
+    inside = [value for value in marks if low - edge <= value <= high + edge]
+    if len(inside) < 2:
+        inside = [low, high] if high > low else [low]
+    return tuple((value, f"{value:.6g}") for value in inside)
 
 
 def shown(value: Any) -> str:

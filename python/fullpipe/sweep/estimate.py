@@ -42,7 +42,7 @@ def estimate(planned: Sequence[Planned], cells: Cells) -> Estimate:
     if cells.engine != "sim":
         return Estimate(total, 4e3 * len(planned), 0)
     indices = {round(i * (len(ordered) - 1) / max(_TRIALS - 1, 1)) for i in range(_TRIALS)}
-    short = [_shortened(ordered[place]) for place in sorted(indices)]
+    short = [_shortened(ordered[index]) for index in sorted(indices)]
     with scratch("fullpipe-trial-") as folder:
         store = Store(folder / "store", create=True)
         first = Store(folder / "first", create=True)

@@ -54,10 +54,10 @@ class Seeds(Section):
         return (match[1], float(match[2])) if match else None
 
 
-def _as_seeds(given: object) -> object:
+def _as_seeds(seeds: object) -> object:
     """A plain number is that many seeds."""
-    plain = isinstance(given, int) and not isinstance(given, bool)
-    return {"least": given} if plain else given
+    plain = isinstance(seeds, int) and not isinstance(seeds, bool)
+    return {"least": seeds} if plain else seeds
 
 
 class Sample(Section):
@@ -86,16 +86,16 @@ class Options(Section):
 
     def engine_options(self) -> dict[str, str]:
         """Options of the engine that change results."""
-        given = {"machine": self.machine, "kernel": self.kernel}
-        return {name: value for name, value in given.items() if value is not None}
+        options = {"machine": self.machine, "kernel": self.kernel}
+        return {name: value for name, value in options.items() if value is not None}
 
     def deciding(self) -> dict[str, Any]:
         """What decides which cells there are and what a run of them is."""
         sample = vars(self.sample) if isinstance(self.sample, Sample) else self.sample
-        others = {key: getattr(self, key) for key in ("zip", "where", "engine", "kernel")}
+        settings = {key: getattr(self, key) for key in ("zip", "where", "engine", "kernel")}
         # Sweeps from before there was the key keep their place in a store.
         machine = {"machine": self.machine} if self.machine else {}
-        return {"sample": sample, **others, **machine}
+        return {"sample": sample, **settings, **machine}
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def read_sweep(document: Mapping[str, Any], source: str, folder: Path = Path()) 
     return sweep
 
 
-def _axes(given: Mapping[str, Any], source: str) -> Iterator[Axis]:
-    for name, values in given.items():
+def _axes(tables: Mapping[str, Any], source: str) -> Iterator[Axis]:
+    for name, values in tables.items():
         where = f"{source}: axis.{name}"
         if not _AXIS_NAME.fullmatch(name):
             raise UserError(f"{where}: a name has lower-case letters, digits and _, 40 at most")
@@ -206,13 +206,13 @@ def _check_axes(
                 f'"{{{axis.name}}}" where its value belongs'
             )
     sizes = {axis.name: len(axis.values) for axis in axes}
-    seen: set[str] = set()
+    zipped: set[str] = set()
     for names_together in options.zip:
         for name in names_together:
-            if name not in sizes or name in seen:
-                why = "is zipped twice" if name in seen else "is no axis"
+            if name not in sizes or name in zipped:
+                why = "is zipped twice" if name in zipped else "is no axis"
                 raise UserError(f"{source}: sweep.zip: {name!r} {why}; axes are {', '.join(sizes)}")
-            seen.add(name)
+            zipped.add(name)
         lengths = {name: sizes[name] for name in names_together}
         if len(set(lengths.values())) > 1:
             shown = ", ".join(f"{name} has {count}" for name, count in lengths.items())

@@ -34,7 +34,7 @@ def fill(
 ) -> Filled:
     """Does the runs that are not there, with their recordings where a sweep keeps them. What two
     ask for is run once. All sweeps are of one engine. Ctrl-C keeps the runs that have ended."""
-    filled, stored = Filled(), store.known()
+    filled, stored = Filled(), store.keys()
     todo: dict[bool, dict[str, Run]] = {False: {}, True: {}}
     works: dict[bool, Cells] = {}
     for sweep, run in wanted:

@@ -42,9 +42,9 @@ def run_key(
     else:
         algorithms = (name.decode() for key, name in named if key == b"algorithm")
         code = _emulated(frozenset(algorithms), engine_name)
-    given = to_json(dict(sorted(options.items()))).decode()
-    others = f"|{code}|{engine_name}|{warmup_ns}|{version}|{given}"
-    return hashlib.sha256(_TRACE_PATH.sub(b"", plan) + others.encode()).hexdigest()[:_KEY_DIGITS]
+    options_json = to_json(dict(sorted(options.items()))).decode()
+    context = f"|{code}|{engine_name}|{warmup_ns}|{version}|{options_json}"
+    return hashlib.sha256(_TRACE_PATH.sub(b"", plan) + context.encode()).hexdigest()[:_KEY_DIGITS]
 
 
 @functools.cache
@@ -62,8 +62,8 @@ def _emulated(algorithms: frozenset[str], engine_name: str) -> str:
     files = [Path("fullpipe-agent"), *(Path(f"{name}.bpf.o") for name in sorted(algorithms))]
     paths = [objects_folder() / file for file in files]
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()]
-    own = getattr(engine(engine_name), "code_version", None)
-    return _digest([*digests, own() if own else ""])
+    code_version = getattr(engine(engine_name), "code_version", None)
+    return _digest([*digests, code_version() if code_version else ""])
 
 
 def _digest(texts: Iterable[str]) -> str:

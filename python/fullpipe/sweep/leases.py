@@ -34,13 +34,13 @@ def some_of(folder: Path, keys: Sequence[str]) -> Iterator[set[str]]:
         held: set[str] = set()
         for key in keys:
             with suppress(BlockingIOError, PermissionError):
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(key))
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _byte_of(key))
                 held.add(key)
         if not held and keys:
-            fcntl.lockf(file, fcntl.LOCK_EX, 1, _place(keys[0]))
+            fcntl.lockf(file, fcntl.LOCK_EX, 1, _byte_of(keys[0]))
             held.add(keys[0])
         yield held
 
 
-def _place(key: str) -> int:
+def _byte_of(key: str) -> int:
     return int(key[:_DIGITS], 16)

@@ -35,11 +35,11 @@ def read_list(folder: Path, files: Iterable[Path]) -> list[Listed]:
     there = {file.stem: file for file in files}
     listed = [sweep for sweep in _listed(folder / FILE) if sweep.id in there]
     ids = {sweep.id for sweep in listed}
-    others = sorted(
+    unlisted = sorted(
         (file for name, file in there.items() if name not in ids),
         key=lambda file: (file.stat().st_mtime_ns, file.name),
     )
-    return [*(Listed(file.stem, file.stem) for file in others), *listed]
+    return [*(Listed(file.stem, file.stem) for file in unlisted), *listed]
 
 
 def text_of(listed: Iterable[Listed]) -> str:

@@ -44,9 +44,13 @@ def facts_of(key: str, plan: Mapping[str, Any], seed: int, engine: str, warmup_n
     """The facts of a plan with this seed."""
     directions = [flow["direction"] for flow in plan["flows"]]
     return Facts(
-        key, seed, engine, plan_facts(plan, directions, warmup_ns),
-        tuple(flow["name"] for flow in plan["flows"]), blocked_flows(plan),
-    )  # fmt: skip
+        key,
+        seed,
+        engine,
+        plan_facts(plan, directions, warmup_ns),
+        tuple(flow["name"] for flow in plan["flows"]),
+        blocked_flows(plan),
+    )
 
 
 class Rows:
@@ -87,27 +91,34 @@ class Rows:
     def take(self) -> dict[str, pa.Table]:
         """The rows of every table of a store for these runs, in their order; removes them here."""
         facts, self._facts = self._facts, []
-        taken = self._measures.take()
+        tables = self._measures.take()
         runs, flows, path = (
-            {name: _array(*values) for name, values in taken[table].items()}
+            {name: _array(*values) for name, values in tables[table].items()}
             for table in ("runs", "flows", "path")
         )
         key = column([run.key for run in facts], pa.string())
         silent, loss = runs.pop("silent").to_pylist(), path["loss_ratio"].to_pylist()
         problems = [_problems(*values) for values in zip(facts, silent, loss, strict=True)]
         return {
-            "runs": pa.table({
-                "key": key, "seed": column([run.seed for run in facts], pa.uint64()),
-                "engine": column([run.engine for run in facts], pa.string()), **runs,
-                "problems": column(problems, pa.string()),
-                "interrupted": column([run.interrupted for run in facts], pa.bool_()),
-            }),
+            "runs": pa.table(
+                {
+                    "key": key,
+                    "seed": column([run.seed for run in facts], pa.uint64()),
+                    "engine": column([run.engine for run in facts], pa.string()),
+                    **runs,
+                    "problems": column(problems, pa.string()),
+                    "interrupted": column([run.interrupted for run in facts], pa.bool_()),
+                }
+            ),
             "flows": pa.table({"key": key.take(flows.pop("run")), **flows}),
-            "path": pa.table({
-                "key": key,
-                "queue": column([run.plan.queues[0].name for run in facts], pa.string()), **path,
-            }),
-        }  # fmt: skip
+            "path": pa.table(
+                {
+                    "key": key,
+                    "queue": column([run.plan.queues[0].name for run in facts], pa.string()),
+                    **path,
+                }
+            ),
+        }
 
 
 def _problems(facts: Facts, silent: str, loss_ratio: float | None) -> str:

@@ -57,6 +57,6 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
                 partial.rename(folder)
     result.compact()
     result.leave()
-    known_keys = result.known()
+    stored = result.keys()
     asked = {key for rows in result.sweeps().values() for key in rows.column("key").to_pylist()}
-    return Merged(len(known_keys), len(asked - known_keys))
+    return Merged(len(stored), len(asked - stored))

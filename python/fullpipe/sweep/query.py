@@ -46,9 +46,11 @@ COLUMNS: dict[str, list[str]] = {
 _APPLICATIONS = "applications"
 #: DuckDB would otherwise download extensions, and take Python's variables for tables.
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
-    "allow_community_extensions": "false", "python_enable_replacements": "false",
-}  # fmt: skip
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+}
 
 
 def connect(
@@ -132,13 +134,13 @@ def _add_view(
     columns += ["asked.seed", "asked.key"]
     for name in own_columns:
         if name not in ("key", "seed"):
-            own = f"{_ROWS[view]}_{name}" if name in axes else name
-            columns.append(f"r.{quoted(name)} as {quoted(own)}")
+            column = f"{_ROWS[view]}_{name}" if name in axes else name
+            columns.append(f"r.{quoted(name)} as {quoted(column)}")
     if view == "flows":
         for name in names:
             if name.startswith(OWN_FLOWS):
-                own = quoted(f"own_{name.removeprefix(OWN_FLOWS)}")
-                columns.append(f"list_contains(asked.{quoted(name)}, r.flow_id) as {own}")
+                column = quoted(f"own_{name.removeprefix(OWN_FLOWS)}")
+                columns.append(f"list_contains(asked.{quoted(name)}, r.flow_id) as {column}")
     connection.execute(
         f"create view {view} as select asked.sweep, asked.cell, {', '.join(columns)} "
         f"from asked_once asked join {view}_rows r using (key)"
@@ -147,8 +149,8 @@ def _add_view(
 
 def axis_columns(names: Iterable[str]) -> list[str]:
     """The axes, and their companions in base units, among the columns of what a sweep asks for."""
-    others = ("cell", "seed", "key")
-    return [name for name in names if name not in others and not name.startswith(OWN_FLOWS)]
+    no_axes = ("cell", "seed", "key")
+    return [name for name in names if name not in no_axes and not name.startswith(OWN_FLOWS)]
 
 
 def axis_column(axis: str, view: str) -> str:
@@ -169,12 +171,12 @@ def columns_of(connection: duckdb.DuckDBPyConnection, view: str) -> list[str]:
 def choices(name: str, view: str, columns: Sequence[str]) -> str | None:
     """What to write instead of a name that is both an axis and a column of a view; None for any
     other name."""
-    axis, own = f"axis_{name}", f"{_ROWS.get(view)}_{name}"
-    if axis not in columns or own not in columns:
+    axis, row_column = f"axis_{name}", f"{_ROWS.get(view)}_{name}"
+    if axis not in columns or row_column not in columns:
         return None
     text = (
-        f"{name} is an axis and a column of {view}: write {axis} for the cell's value or {own} for "
-        f"the {_ROWS[view]}'s own"
+        f"{name} is an axis and a column of {view}: write {axis} for the cell's value or "
+        f"{row_column} for the {_ROWS[view]}'s own"
     )
     if f"own_{name}" in columns:
         text += f"; own_{name} says whether the flow takes its value from the axis"
@@ -186,12 +188,12 @@ def reason(error: duckdb.Error, connection: duckdb.DuckDBPyConnection) -> str:
     missing = re.search(r'column (?:named )?"([^"]+)"', str(error))
     for view in VIEWS if missing else ():
         assert missing is not None
-        if found := choices(missing[1].lower(), view, columns_of(connection, view)):
-            return found
-    first, _, rest = str(error).partition("\n")
+        if ambiguity := choices(missing[1].lower(), view, columns_of(connection, view)):
+            return ambiguity
+    first, _, details = str(error).partition("\n")
     if "file system operations are disabled" in first:
         return f"{first}; `fullpipe query --allow-files` reads files beside the store's"
-    hint = rest.partition("\n")[0]
+    hint = details.partition("\n")[0]
     return f"{first} {hint}" if hint.startswith(("Did you mean", "Candidate")) else first
 
 

@@ -120,7 +120,7 @@ def _planning(total: int, on_progress: Callable[[Progress], None]) -> Callable[[
 def missing(sweep: Sweep, store: Store | None) -> tuple[list[Planned], int, int]:
     """(runs that are not there, cells, all runs): what `run_sweep` would begin with."""
     cells = cells_of(sweep)
-    stored = store.known() if store else set()
+    stored = store.keys() if store else set()
     planned = plan_runs(sweep, cells, sweep.seeds.least)
     return (
         [entry for entry in planned if entry.run.facts.key not in stored],
@@ -138,14 +138,16 @@ def _run(
     on_progress: Callable[[Progress], None],
     outcome: Outcome,
 ) -> None:
-    own = {planned.run.facts.key: planned for planned in todo if shard.has(planned.run.facts.key)}
-    wanted = [(sweep, run) for _, run in todo if run.facts.key in own]
+    of_shard = {
+        planned.run.facts.key: planned for planned in todo if shard.has(planned.run.facts.key)
+    }
+    wanted = [(sweep, run) for _, run in todo if run.facts.key in of_shard]
     filled = fill(wanted, store, executor, on_progress)
     outcome.reused += filled.reused
     outcome.ran += filled.ran
     outcome.interrupted |= filled.interrupted
     for key, reason in filled.failures.items():
-        cell, run = own[key]
+        cell, run = of_shard[key]
         outcome.failures.append((cell, run.facts.seed, reason))
 
 
@@ -153,8 +155,8 @@ def _longer(sweep: Sweep, cells: list[Cell], store: Store) -> list[Planned]:
     """The runs of the cells that had not settled, twice as long; they take the place of those."""
     from fullpipe.sweep.stopping import longer_runs, unsettled_cells
 
-    found = unsettled_cells({cell.index: cell.keys for cell in cells}, store.table("runs"))
-    return [one for index in found for one in longer_runs(sweep, cells[index])]
+    unsettled = unsettled_cells({cell.index: cell.keys for cell in cells}, store.table("runs"))
+    return [entry for index in unsettled for entry in longer_runs(sweep, cells[index])]
 
 
 def _more(sweep: Sweep, cells: list[Cell], store: Store, rule: tuple[str, float]) -> list[Planned]:

@@ -118,7 +118,7 @@ def run_all(
         while todo or suspects:
             # Which of several groups killed its process is unknown; alone, it is known.
             alone = bool(suspects)
-            groups = iter([suspects.popleft()]) if alone else _taken(todo)
+            groups = iter([suspects.popleft()]) if alone else _one_by_one(todo)
             for group, outcome in executor.run(work, groups):
                 if isinstance(outcome, LostError):
                     suspects.extend(_again(group, alone, str(outcome), result))
@@ -153,7 +153,7 @@ def grouped(items: Iterable[Item], width: int, group_s: float = GROUP_S) -> list
     return [*groups, Group(current)] if current else groups
 
 
-def _taken(todo: deque[Group]) -> Iterator[Group]:
+def _one_by_one(todo: deque[Group]) -> Iterator[Group]:
     while todo:
         yield todo.popleft()
 

@@ -22,12 +22,14 @@ from fullpipe.sweep.tables import SCHEMAS
 def check_metric(name: str, where: str) -> None:
     """Raises UserError unless this is a metric of every run."""
     if _table_of(name) is None:
-        metrics = sorted({
-            field.name
-            for schema in SCHEMAS.values()
-            for field in schema
-            if pa.types.is_floating(field.type)
-        })  # fmt: skip
+        metrics = sorted(
+            {
+                field.name
+                for schema in SCHEMAS.values()
+                for field in schema
+                if pa.types.is_floating(field.type)
+            }
+        )
         raise UserError(f"{where}: {name!r} is no metric; known are {', '.join(metrics)}")
 
 
@@ -40,9 +42,7 @@ def widths(
     table = _table_of(metric)
     assert table is not None
     columns = tables[table]
-    groups = (
-        columns.column("cc").to_pylist() if table == "flows" else [""] * columns.num_rows
-    )  # fmt: skip
+    groups = columns.column("cc").to_pylist() if table == "flows" else [""] * columns.num_rows
     keys = columns.column("key").to_pylist()
     values = columns.column(metric).to_pylist()
     by_run: dict[str, dict[str, list[float]]] = {}

@@ -43,7 +43,7 @@ from fullpipe.recording import checksums
 from fullpipe.recording.parquet import write_parquet
 from fullpipe.recording.recording import RecordingError, verify_recording
 from fullpipe.sweep import leases, listing, workplaces
-from fullpipe.sweep.known import forget, known_keys
+from fullpipe.sweep.stored_keys import forget, stored_keys
 from fullpipe.sweep.tables import EXTRA, SCHEMAS, damaged, read, read_part, unique_rows, verify
 
 T = TypeVar("T")
@@ -52,10 +52,13 @@ T = TypeVar("T")
 FORMAT = 2
 #: The columns that identify a row.
 IDENTITY = {
-    "runs": ["key"], "flows": ["key", "flow_id"], "path": ["key"],
+    "runs": ["key"],
+    "flows": ["key", "flow_id"],
+    "path": ["key"],
     "applications": ["key", "kind", "name", "figure"],
-    "values": ["key", "name", "version"], "distributions": ["key", "name", "version"],
-}  # fmt: skip
+    "values": ["key", "name", "version"],
+    "distributions": ["key", "name", "version"],
+}
 _REPLACES = "replaces.json"
 #: Files that are locked while something is written.
 _LOCKS = (".compacting", ".adding", ".listing", leases.FILE)
@@ -110,15 +113,15 @@ class Store:
                 workplaces.remove_left(folder / "work")
             self._check_writable()
 
-    def known(self) -> Set[str]:
+    def keys(self) -> Set[str]:
         """Keys of the runs that are there, read again. Raises UserError for a damaged file."""
         forget(self.folder / "parts")
-        return self.known_now()
+        return self.keys_now()
 
-    def known_now(self) -> Set[str]:
+    def keys_now(self) -> Set[str]:
         """The same, of which only parts that this process has not read yet are read."""
         try:
-            return known_keys(self.folder / "parts").now()
+            return stored_keys(self.folder / "parts").now()
         except OSError as error:
             raise UserError(f"{self.folder}/parts: cannot be read: {error.strerror}") from None
 
@@ -155,7 +158,7 @@ class Store:
         with self._writing():
             every = self._complete(tables)
             with self._written(every) as partial, self._locked(".adding"):
-                new = self._without_known(every)
+                new = self._without_stored(every)
                 self._keep(recordings or {})
                 if new["runs"].num_rows == every["runs"].num_rows:
                     self._add(partial, every)
@@ -169,7 +172,7 @@ class Store:
 
     def workplace(self) -> Path:
         """A folder that does not exist yet, for what is being written."""
-        return workplaces.own(self.folder / "work") / os.urandom(6).hex()
+        return workplaces.of_this_process(self.folder / "work") / os.urandom(6).hex()
 
     def write_sweep(
         self, name: str, rows: pa.Table, document: str | None, title: str | None = None
@@ -183,9 +186,9 @@ class Store:
             with self._listed(f"{name}.parquet") as partial:
                 write_parquet(rows, partial)
             with self._locked(".listing"):
-                others = [sweep for sweep in self.listing() if sweep.id != name]
+                older = [sweep for sweep in self.listing() if sweep.id != name]
                 newest = listing.Listed(name, title or name)
-                self.write_text(self.folder / listing.FILE, listing.text_of([*others, newest]))
+                self.write_text(self.folder / listing.FILE, listing.text_of([*older, newest]))
 
     def listing(self) -> list[listing.Listed]:
         """The sweeps in the order in which they were last asked for. Raises UserError where their
@@ -240,34 +243,34 @@ class Store:
     def mend(self) -> list[str]:
         """Sets damaged files aside, into `damaged/`; gives a sentence for each. What they held is
         then missing, and runs again."""
-        said: list[str] = []
+        repairs: list[str] = []
         with self._writing():
             for part in self._folders():
                 try:
-                    said += self._mended(part)
+                    repairs += self._mended(part)
                 except FileNotFoundError:
                     if part.exists():
                         raise
             for file in sorted((self.folder / "sweeps").glob("[!.]*")):
                 damage = _damage(file) if file.exists() else None
                 if damage is not None:
-                    said.append(self._set_aside(file, damage))
+                    repairs.append(self._set_aside(file, damage))
                     if damage.file != file:  # the list of its checksums
                         self._set_aside(damage.file, damage)
             try:
                 self.listing()
             except UserError:
                 names = self.folder / listing.FILE
-                said.append(self._set_aside(names, checksums.DamagedError(names)))
+                repairs.append(self._set_aside(names, checksums.DamagedError(names)))
             for file in sorted(self.folder.glob("predictions/[!.]*.json")):
                 if (damage := _damaged_fact(file)) is not None:
-                    said.append(self._set_aside(file, damage))
+                    repairs.append(self._set_aside(file, damage))
             for recording in sorted(self.folder.glob("recordings/*/*")):
                 try:
                     verify_recording(recording)
                 except RecordingError as error:
-                    said.append(self._set_aside(recording, error))
-        return said
+                    repairs.append(self._set_aside(recording, error))
+        return repairs
 
     def withdraw(self) -> None:
         """Removes the store if this object made it and nothing was stored."""
@@ -315,9 +318,9 @@ class Store:
         schemas = {**SCHEMAS, **EXTRA}
         return {name: tables.get(name, empty(schema)) for name, schema in schemas.items()}
 
-    def _without_known(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    def _without_stored(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         """The tables of SCHEMAS without runs that are stored, and those of EXTRA."""
-        stored = self.known_now()
+        stored = self.keys_now()
         made = dict(tables)
         for name in SCHEMAS:
             is_new = [key not in stored for key in tables[name]["key"].to_pylist()]
@@ -351,9 +354,9 @@ class Store:
             partial.rename(self.folder / "parts" / partial.name)
 
     def _remove_replaced(self) -> None:
-        kept = {part.name for part in self.parts()}
+        current = {part.name for part in self.parts()}
         for part in self._folders():
-            if part.name not in kept:
+            if part.name not in current:
                 self._remove(part)
 
     def _remove(self, folder: Path) -> None:
@@ -395,12 +398,14 @@ class Store:
             return [sentence]
         return [self._set_aside(part, damage)] if part.exists() else []
 
-    def _set_aside(self, what: Path, why: Exception) -> str:
-        target = self.folder / "damaged" / f"{what.parent.name}-{what.name}-{os.urandom(3).hex()}"
+    def _set_aside(self, damaged: Path, error: Exception) -> str:
+        target = (
+            self.folder / "damaged" / f"{damaged.parent.name}-{damaged.name}-{os.urandom(3).hex()}"
+        )
         target.parent.mkdir(exist_ok=True)
-        what.rename(target)
-        file = getattr(why, "file", what)
-        return f"{file}: damaged: {why}; {target} has it now, and what it held runs again"
+        damaged.rename(target)
+        file = getattr(error, "file", damaged)
+        return f"{file}: damaged: {error}; {target} has it now, and what it held runs again"
 
     def _about(self) -> dict[str, Any]:
         return {"format": FORMAT, "fullpipe_version": fullpipe.__version__}

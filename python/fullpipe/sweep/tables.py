@@ -28,15 +28,23 @@ LENGTHENED = "duration_until_settled"
 #: the metrics.
 EXTRA: dict[str, pa.Schema] = {
     "applications": applications.SCHEMA,
-    "values": pa.schema([
-        ("key", pa.string()), ("name", pa.string()), ("version", pa.string()),
-        ("value", pa.float64()),
-    ]),
-    "distributions": pa.schema([
-        ("key", pa.string()), ("name", pa.string()), ("version", pa.string()),
-        ("values", pa.list_(pa.float64())),
-    ]),
-}  # fmt: skip
+    "values": pa.schema(
+        [
+            ("key", pa.string()),
+            ("name", pa.string()),
+            ("version", pa.string()),
+            ("value", pa.float64()),
+        ]
+    ),
+    "distributions": pa.schema(
+        [
+            ("key", pa.string()),
+            ("name", pa.string()),
+            ("version", pa.string()),
+            ("values", pa.list_(pa.float64())),
+        ]
+    ),
+}
 
 
 def read(file: Path, table: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:

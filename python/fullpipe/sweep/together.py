@@ -66,14 +66,14 @@ def _longer(
 ) -> list[tuple[Sweep, Run]]:
     runs = store.table("runs")
     again: dict[str, set[int]] = {}
-    for sweep, own in zip(sweeps, cells, strict=True):
-        found = unsettled_cells({cell.index: cell.keys for cell in own}, runs)
-        again.setdefault(sweep.source, set()).update(found)
+    for sweep, sweep_cells in zip(sweeps, cells, strict=True):
+        unsettled = unsettled_cells({cell.index: cell.keys for cell in sweep_cells}, runs)
+        again.setdefault(sweep.source, set()).update(unsettled)
     wanted = []
-    for sweep, own in zip(sweeps, cells, strict=True):
+    for sweep, sweep_cells in zip(sweeps, cells, strict=True):
         indices = sorted(again[sweep.source])
-        planned = [one for index in indices for one in longer_runs(sweep, own[index])]
+        planned = [entry for index in indices for entry in longer_runs(sweep, sweep_cells[index])]
         if planned:
-            write_asked(store, sweep, own)
+            write_asked(store, sweep, sweep_cells)
         wanted += [(sweep, run) for _, run in planned]
     return wanted

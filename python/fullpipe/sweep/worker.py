@@ -44,21 +44,24 @@ class Cells:
         while left:
             with leases.some_of(self.store, [*left]) as held:
                 indices = [left.pop(key) for key in held]
-                stored = store.known_now()
-                todo = [index for index in sorted(indices)
-                        if self._is_missing(store, stored, runs[index].facts.key)]  # fmt: skip
+                stored = store.keys_now()
+                todo = [
+                    index
+                    for index in sorted(indices)
+                    if self._is_missing(store, stored, runs[index].facts.key)
+                ]
                 failed = self._done(store, [runs[index] for index in todo])
             failures += [Failure(todo[index], reason) for index, reason in failed]
         return failures
 
-    def _is_missing(self, store: Store, known: Set[str], key: str) -> bool:
-        return key not in known or (self.keep_recordings and not store.recording(key).is_dir())
+    def _is_missing(self, store: Store, stored: Set[str], key: str) -> bool:
+        return key not in stored or (self.keep_recordings and not store.recording(key).is_dir())
 
     def _done(self, store: Store, runs: Sequence[Run]) -> list[tuple[int, str]]:
-        """Does these runs; gives the places of those that failed, and why."""
+        """Does these runs; gives the positions of those that failed, and why."""
         rows = Rows()
         applications: list[pa.Table] = []
-        kept: dict[str, Path] = {}
+        recordings: dict[str, Path] = {}
         failures: list[tuple[int, str]] = []
         direct: list[int] = []
         for index, run in enumerate(runs):
@@ -71,22 +74,22 @@ class Cells:
                 direct.append(index)
                 continue
             try:
-                rows.add(*self._recorded(store, run, kept, applications))
+                rows.add(*self._recorded(store, run, recordings, applications))
             except (RunError, UserError) as error:
                 failures.append((index, str(error)))
         failed = rows.simulate([(runs[index].facts, runs[index].plan) for index in direct])
-        failures += [(direct[place], str(error)) for place, error in failed]
+        failures += [(direct[position], str(error)) for position, error in failed]
         try:
             if rows:
                 extra = {"applications": pa.concat_tables(applications)} if applications else {}
-                store.write(rows.take() | extra, kept)
+                store.write(rows.take() | extra, recordings)
         finally:
-            for folder in kept.values():
+            for folder in recordings.values():
                 shutil.rmtree(folder, ignore_errors=True)
         return failures
 
     def _recorded(
-        self, store: Store, run: Run, kept: dict[str, Path], applications: list[pa.Table]
+        self, store: Store, run: Run, recordings: dict[str, Path], applications: list[pa.Table]
     ) -> tuple[Facts, Mapping[str, pa.Table]]:
         """A run as `Rows.add` takes it. Adds its recording to `kept` where recordings are kept, and
         the rows of its applications."""
@@ -98,7 +101,7 @@ class Cells:
             folder = store.workplace()
             done = EngineRun(plan, run.document, run.warmup_ns, self.engine, self.options)
             record_result(done, folder, result)
-            kept[run.facts.key] = folder
+            recordings[run.facts.key] = folder
         if run.has_applications:
             metadata = {"plan": plan, "warmup_ns": run.warmup_ns}
             unwritten = UnwrittenRecording(store.folder, metadata, tables=result.tables)

@@ -16,14 +16,14 @@ from typing import IO
 _LOCK = "owner.lock"
 #: Folders without a lock: of earlier programs, or of one that died while it made it.
 _OLD_S = 24 * 3600
-#: (process, folder) -> this process's place, and the lock that says that it lives.
-_OWN: dict[tuple[int, Path], tuple[Path, IO[bytes]]] = {}
+#: (process, folder) -> this process's folder, and the lock that says that it lives.
+_FOLDERS: dict[tuple[int, Path], tuple[Path, IO[bytes]]] = {}
 
 
-def own(work: Path) -> Path:
+def of_this_process(work: Path) -> Path:
     """This process's folder below `work`. Raises OSError if it cannot be made."""
     key = (os.getpid(), work.absolute())
-    if key not in _OWN or not _OWN[key][0].is_dir():
+    if key not in _FOLDERS or not _FOLDERS[key][0].is_dir():
         folder = work / f"{os.getpid()}-{os.urandom(6).hex()}"
         with contextlib.suppress(FileNotFoundError):  # another program removed an empty `work`
             folder.mkdir(parents=True)
@@ -31,13 +31,13 @@ def own(work: Path) -> Path:
         lock = (folder / f"{_LOCK}.making").open("wb")
         fcntl.flock(lock, fcntl.LOCK_EX)
         Path(lock.name).rename(folder / _LOCK)
-        _OWN[key] = folder, lock
-    return _OWN[key][0]
+        _FOLDERS[key] = folder, lock
+    return _FOLDERS[key][0]
 
 
 def leave(work: Path) -> None:
     """Removes this process's folder, and `work` if it is empty."""
-    owned = _OWN.pop((os.getpid(), work.absolute()), None)
+    owned = _FOLDERS.pop((os.getpid(), work.absolute()), None)
     if owned is not None:
         shutil.rmtree(owned[0], ignore_errors=True)
         owned[1].close()

@@ -107,9 +107,9 @@ class VmEngine:
             stock = web.programs()
         trace = options.get("cc_trace")
         trace_mib = _trace_mib(plan) if trace else 0
-        given = with_arrivals(with_steps(plan))
+        guest_plan = with_arrivals(with_steps(plan))
         request: dict[str, Any] = {
-            "plan": given,
+            "plan": guest_plan,
             "clock": "virtual",
             "objects": "/bpf",
             "cc_trace": _TRACE_IN_GUEST if trace else None,
@@ -123,16 +123,18 @@ class VmEngine:
         if options.get("cc_cost"):
             request["cc_cost"] = True
             objects |= image.counted(plan)
-        own = Path(options["module"]) if options.get("module") else None
-        if own is not None:
-            file = f"{own.name.partition('.')[0]}.ko"
-            objects[file] = image.own_module(own)
+        user_module = Path(options["module"]) if options.get("module") else None
+        if user_module is not None:
+            file = f"{user_module.name.partition('.')[0]}.ko"
+            objects[file] = image.own_module(user_module)
             request["inserted"] = [file]
-        found = image.module_files(kernel)
-        job = Job(request, image.modules(plan, kernel, found, own is not None), objects)
-        initramfs = image.build(kernel, found, user_cache() / "initramfs", ready=not is_uml)
+        module_files = image.module_files(kernel)
+        job = Job(
+            request, image.modules(plan, kernel, module_files, user_module is not None), objects
+        )
+        initramfs = image.build(kernel, module_files, user_cache() / "initramfs", ready=not is_uml)
         memory = memory_mib(memory_needed_mib(plan) + 2 * trace_mib)
-        shared_bytes = shared.size_bytes(job, _stream_mib(given) + trace_mib)
+        shared_bytes = shared.size_bytes(job, _stream_mib(guest_plan) + trace_mib)
         if is_uml:
             ended = uml.run(kernel.image, initramfs, memory, shared_bytes, job, progress)
         else:
@@ -173,8 +175,12 @@ def _form(plan: Plan, options: Mapping[str, Any], is_uml: bool) -> str:
     """How the kernel gets our congestion controls: as asked for, else as it can."""
     if options.get("cc_form"):
         return str(options["cc_form"])
-    own = [name for name in assets.algorithms(plan) if userfiles.is_external(name)]
-    if any(userfiles.source_of(name).is_kernels for name in own if not userfiles.is_class(name)):
+    user_algorithms = [name for name in assets.algorithms(plan) if userfiles.is_external(name)]
+    if any(
+        userfiles.source_of(name).is_kernels
+        for name in user_algorithms
+        if not userfiles.is_class(name)
+    ):
         return "module"  # eBPF cannot carry a file of a kernel
     return uml.form_of(options, is_uml)
 
@@ -232,11 +238,11 @@ def _refused_by_uml(plan: Plan, options: Mapping[str, Any]) -> str:
 def _unfinished(ended: watch.Ended, complete: bool) -> str | None:
     if complete or ended.interrupted:
         return None
-    what = "hung" if ended.silent else "died"
+    end = "hung" if ended.silent else "died"
     words = [line.rstrip() for line in ended.console if line.strip()]
     if len(words) < 2:
-        return f"the virtual machine {what}; its last messages: {words[0] if words else 'none'}"
-    return "\n  ".join([f"the virtual machine {what}; its last messages:", *words])
+        return f"the virtual machine {end}; its last messages: {words[0] if words else 'none'}"
+    return "\n  ".join([f"the virtual machine {end}; its last messages:", *words])
 
 
 def _cause(plan: Plan, failure: str) -> str:
@@ -268,7 +274,7 @@ def _flight_bytes(plan: Plan) -> int:
     delayed = (plan["access"], *plan["flows"])
     directions = [link["medium"][way] for link in plan["links"] for way in ("forward", "reverse")]
     delay_ns = sum(_most(way, "delay") for way in directions) + max(
-        (one["forward_delay_ns"] or 0) + (one["reverse_delay_ns"] or 0) for one in delayed
+        (path["forward_delay_ns"] or 0) + (path["reverse_delay_ns"] or 0) for path in delayed
     )
     holds = 0
     for way in directions:
@@ -283,10 +289,10 @@ def _flight_bytes(plan: Plan) -> int:
     return int(min(holds, len(plan["flows"]) * plan["host"]["wmem_max_bytes"]))
 
 
-def _most(way: Mapping[str, Any], what: str) -> int:
+def _most(way: Mapping[str, Any], quantity: str) -> int:
     """The largest rate or delay of a link over the run; 0 if it is not limited."""
-    begins = way["rate_bps" if what == "rate" else "delay_ns"] or 0
-    most: int = max(begins, *(value for _, value in way.get(f"{what}_steps") or [(0, 0)]))
+    begins = way["rate_bps" if quantity == "rate" else "delay_ns"] or 0
+    most: int = max(begins, *(value for _, value in way.get(f"{quantity}_steps") or [(0, 0)]))
     return most
 
 

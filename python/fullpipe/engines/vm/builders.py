@@ -7,9 +7,15 @@ import subprocess
 
 #: Commands and the Debian packages that bring them.
 _PROGRAMS = {
-    "make": "make", "gcc": "gcc libc6-dev", "flex": "flex", "bison": "bison", "bc": "bc",
-    "tar": "tar", "xz": "xz-utils", "patch": "patch",
-}  # fmt: skip
+    "make": "make",
+    "gcc": "gcc libc6-dev",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "tar": "tar",
+    "xz": "xz-utils",
+    "patch": "patch",
+}
 #: What writes a kernel's types (BTF), which eBPF needs.
 _TYPES = {"pahole": "dwarves"}
 #: objtool and resolve_btfids read ELF files.

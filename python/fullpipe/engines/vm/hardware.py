@@ -16,18 +16,22 @@ SHARED, CONSOLE = "shared", "console"
 
 #: No random bits from the host, no clock of the host, no device that the run does not need. Newer
 #: machine types than this one pass a random seed to the guest.
-_ARGUMENTS = (
-    "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-    "-accel", "tcg,thread=single",
-    "-icount", "shift=0,sleep=off",
-    "-cpu", "max,-rdrand,-rdseed",
-    "-smp", "1",
-    "-rtc", "base=2020-01-01T00:00:00,clock=vm",
-    "-seed", "1",
-    "-name", "fullpipe,debug-threads=on",
+_OPTIONS = (
+    "-nodefaults",
+    "-no-user-config",
+    "-display none",
+    "-no-reboot",
+    "-accel tcg,thread=single",
+    "-icount shift=0,sleep=off",
+    "-cpu max,-rdrand,-rdseed",
+    "-smp 1",
+    "-rtc base=2020-01-01T00:00:00,clock=vm",
+    "-seed 1",
+    "-name fullpipe,debug-threads=on",
     # A restored machine runs at once, although it was paused when it was saved.
-    "-global", "migration.store-global-state=off",
-)  # fmt: skip
+    "-global migration.store-global-state=off",
+)
+_ARGUMENTS = tuple(word for option in _OPTIONS for word in option.split())
 _MACHINE = "pc-i440fx-7.1,memory-backend=ram"
 #: Every failure ends the machine, and nothing is random. Hardening, which costs instructions, and
 #: boot-time tests of unused features are off.
@@ -55,20 +59,30 @@ class Hardware:
         """QEMU's command, for a folder that has the shared memory. `memory`: the backend of the
         guest's memory, without name and size."""
         return [
-            PROGRAM, *_ARGUMENTS,
-            "-machine", _MACHINE,
-            "-object", f"{memory},id=ram,size={self.memory_mib}M",
-            "-m", f"{self.memory_mib}M",
-            "-kernel", str(self.kernel),
-            "-initrd", str(self.initramfs),
-            "-append", _KERNEL_ARGUMENTS,
-            "-object", f"memory-backend-file,id=shared,share=on,size={self.shared_bytes},"
-            f"mem-path={SHARED}",
+            PROGRAM,
+            *_ARGUMENTS,
+            "-machine",
+            _MACHINE,
+            "-object",
+            f"{memory},id=ram,size={self.memory_mib}M",
+            "-m",
+            f"{self.memory_mib}M",
+            "-kernel",
+            str(self.kernel),
+            "-initrd",
+            str(self.initramfs),
+            "-append",
+            _KERNEL_ARGUMENTS,
+            "-object",
+            f"memory-backend-file,id=shared,share=on,size={self.shared_bytes},mem-path={SHARED}",
             # A device with peers cannot be migrated; this one has none.
-            "-device", "ivshmem-plain,memdev=shared,master=on",
-            "-chardev", f"file,id=console,path={CONSOLE}",
-            "-serial", "chardev:console",
-        ]  # fmt: skip
+            "-device",
+            "ivshmem-plain,memdev=shared,master=on",
+            "-chardev",
+            f"file,id=console,path={CONSOLE}",
+            "-serial",
+            "chardev:console",
+        ]
 
 
 def memory_mib(least: int) -> int:

@@ -31,23 +31,23 @@ def tree(kernel: kernels.Kernel) -> Path:
             "pinned, or need another compiler than Debian 12's; kernels for modules are 6.12, 6.1, "
             "and those of User Mode Linux"
         )
-    kept = user_cache() / "headers" / kernel.release
-    if not kept.is_dir():
-        _fetch(row, kept)
-    return kept / f"usr/src/linux-headers-{kernel.release}"
+    folder = user_cache() / "headers" / kernel.release
+    if not folder.is_dir():
+        _fetch(row, folder)
+    return folder / f"usr/src/linux-headers-{kernel.release}"
 
 
-def _fetch(row: kernels.Pinned, kept: Path) -> None:
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as text:
+def _fetch(row: kernels.Pinned, folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as text:
         unpacked = Path(text) / "unpacked"
         debian.unpack(row.headers, unpacked, lambda _: None)
         makefile = unpacked / f"usr/src/linux-headers-{row.release}/Makefile"
         if not makefile.is_file():
             raise RunError(f"linux-headers-{row.release} has no Makefile")
         words = makefile.read_text(encoding="utf-8")
-        makefile.write_text(words.replace(_INSTALLED, f"{kept}{_INSTALLED}"), encoding="utf-8")
+        makefile.write_text(words.replace(_INSTALLED, f"{folder}{_INSTALLED}"), encoding="utf-8")
         try:
-            unpacked.rename(kept)
+            unpacked.rename(folder)
         except OSError:  # another process was faster
             shutil.rmtree(unpacked)

@@ -36,26 +36,28 @@ _CC_PREFIX, _NO_CC = "tcp_", ("tcp_diag",)
 _MOST_KEPT = 8
 
 
-def build(kernel: Kernel, found: Mapping[str, Path], folder: Path, ready: bool = True) -> Path:
+def build(
+    kernel: Kernel, module_files: Mapping[str, Path], folder: Path, ready: bool = True
+) -> Path:
     """Path of the initramfs (cpio, newc) for a kernel with these modules, cached in `folder` under
     a hash of its content. `ready`: with all congestion controls, for a machine that boots once."""
-    name = _name_of_sources(found, ready)
-    for kept in folder.glob(f"{name}-*"):
-        digest = kept.name.removeprefix(f"{name}-")
+    name = _name_of_sources(module_files, ready)
+    for cached in folder.glob(f"{name}-*"):
+        digest = cached.name.removeprefix(f"{name}-")
         with suppress(FileNotFoundError):  # another process may have removed it
-            if digest == hashlib.sha256(kept.read_bytes()).hexdigest():
+            if digest == hashlib.sha256(cached.read_bytes()).hexdigest():
                 # A machine is about to read it: it must not be the next one that is removed.
-                os.utime(kept)
-                return kept
-    content = _content(kernel, found, ready)
+                os.utime(cached)
+                return cached
+    content = _content(kernel, module_files, ready)
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, partial = tempfile.mkstemp(dir=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
-    kept = folder / f"{name}-{hashlib.sha256(content).hexdigest()}"
-    Path(partial).rename(kept)
+    cached = folder / f"{name}-{hashlib.sha256(content).hexdigest()}"
+    Path(partial).rename(cached)
     _forget_oldest(folder)
-    return kept
+    return cached
 
 
 def _forget_oldest(folder: Path) -> None:
@@ -69,29 +71,31 @@ def _forget_oldest(folder: Path) -> None:
 
 
 def modules(
-    plan: Plan, kernel: Kernel, found: Mapping[str, Path], brings_ccs: bool = False
+    plan: Plan, kernel: Kernel, module_files: Mapping[str, Path], brings_ccs: bool = False
 ) -> list[str]:
     """Names of the modules that a plan needs and that the kernel has not built in. Raises UserError
     if the kernel lacks one; with `brings_ccs` a module of the user's has the congestion controls
     that the kernel does not have."""
     wanted = _wanted(plan)
     if brings_ccs:
-        wanted = [name for name in wanted if name in found or not name.startswith(_CC_PREFIX)]
-    return needed(wanted, kernel, found)
+        wanted = [
+            name for name in wanted if name in module_files or not name.startswith(_CC_PREFIX)
+        ]
+    return needed(wanted, kernel, module_files)
 
 
-def needed(names: Sequence[str], kernel: Kernel, found: Mapping[str, Path]) -> list[str]:
+def needed(names: Sequence[str], kernel: Kernel, module_files: Mapping[str, Path]) -> list[str]:
     """Those of the modules that the kernel has not built in. Raises UserError if it lacks one."""
     builtin = _builtin(kernel)
     wanted = [name for name in names if name not in builtin]
     for name in wanted:
-        if name not in found:
-            what = (
+        if name not in module_files:
+            missing = (
                 f"no congestion control kernel:{name.removeprefix(_CC_PREFIX)}"
                 if name.startswith(_CC_PREFIX)
                 else f"no module {name}"
             )
-            raise UserError(f"kernel {kernel.release}: {what} in {kernel.modules.name}")
+            raise UserError(f"kernel {kernel.release}: {missing} in {kernel.modules.name}")
     return wanted
 
 
@@ -129,12 +133,12 @@ def digest(initramfs: Path, objects: Mapping[str, bytes]) -> str:
     return whole.hexdigest()
 
 
-def _content(kernel: Kernel, found: Mapping[str, Path], ready: bool) -> bytes:
+def _content(kernel: Kernel, module_files: Mapping[str, Path], ready: bool) -> bytes:
     files = {"init": assets.guest_agent().read_bytes(), "ready/sets.json": _sets(ready)}
     for path in _ready_objects(ready):
         files[f"ready/{path.name}"] = path.read_bytes()
     order = []
-    for name, content in ready_modules(kernel, found):
+    for name, content in ready_modules(kernel, module_files):
         files[f"modules/{name}.ko"] = content
         order.append(name)
     files["modules/order"] = "\n".join(order).encode()
@@ -143,8 +147,8 @@ def _content(kernel: Kernel, found: Mapping[str, Path], ready: bool) -> bytes:
 
 def _sets(ready: bool) -> bytes:
     """The congestion controls that a machine loads when it boots: all built-in ones, or none."""
-    found = registry.cc_sets().values() if ready else ()
-    sets = [{"algorithm": item.algorithm, "params": item.values} for item in found]
+    available = registry.cc_sets().values() if ready else ()
+    sets = [{"algorithm": item.algorithm, "params": item.values} for item in available]
     return json.dumps(sets).encode()
 
 
@@ -153,11 +157,11 @@ def _ready_objects(ready: bool) -> list[Path]:
     return [*(assets.bpf_object(name) for name in sorted(names)), assets.episodes()]
 
 
-def ready_modules(kernel: Kernel, found: Mapping[str, Path]) -> Iterable[tuple[str, bytes]]:
+def ready_modules(kernel: Kernel, module_files: Mapping[str, Path]) -> Iterable[tuple[str, bytes]]:
     """Names and contents of all modules that a plan may need, in an order in which they load."""
-    ccs = [name for name in found if name.startswith(_CC_PREFIX) and name not in _NO_CC]
+    ccs = [name for name in module_files if name.startswith(_CC_PREFIX) and name not in _NO_CC]
     qdiscs = [name for row in DISCIPLINES.values() for name in row.modules]
-    return _load_order([*_ALWAYS, *qdiscs, *sorted(ccs)], kernel, found)
+    return _load_order([*_ALWAYS, *qdiscs, *sorted(ccs)], kernel, module_files)
 
 
 def module_files(kernel: Kernel) -> dict[str, Path]:
@@ -170,10 +174,10 @@ def module_files(kernel: Kernel) -> dict[str, Path]:
     }
 
 
-def _name_of_sources(found: Mapping[str, Path], ready: bool) -> str:
+def _name_of_sources(module_files: Mapping[str, Path], ready: bool) -> str:
     """A name that changes when any source file changes."""
     facts: list[object] = [_sets(ready)]
-    for path in (assets.guest_agent(), *_ready_objects(ready), *found.values()):
+    for path in (assets.guest_agent(), *_ready_objects(ready), *module_files.values()):
         status = path.stat()
         facts.append((str(path), status.st_size, status.st_mtime_ns))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
@@ -196,17 +200,17 @@ def _wanted(plan: Plan) -> list[str]:
 
 
 def _load_order(
-    wanted: Sequence[str], kernel: Kernel, found: Mapping[str, Path]
+    wanted: Sequence[str], kernel: Kernel, module_files: Mapping[str, Path]
 ) -> Iterable[tuple[str, bytes]]:
     """Modules in load order, dependencies first, without those that are built in or missing."""
     builtin = _builtin(kernel)
     loaded: set[str] = set()
 
     def visit(name: str) -> Iterable[tuple[str, bytes]]:
-        if name in builtin or name in loaded or name not in found:
+        if name in builtin or name in loaded or name not in module_files:
             return
         loaded.add(name)
-        content = _read(found[name])
+        content = _read(module_files[name])
         for needed in _depends(content):
             yield from visit(needed)
         yield name, content
@@ -216,8 +220,8 @@ def _load_order(
 
 
 def _builtin(kernel: Kernel) -> set[str]:
-    found = next(kernel.modules.rglob("modules.builtin"), None)
-    lines = found.read_text().split() if found else []
+    builtin = next(kernel.modules.rglob("modules.builtin"), None)
+    lines = builtin.read_text().split() if builtin else []
     return {Path(line).stem.replace("-", "_") for line in lines}
 
 

@@ -84,10 +84,10 @@ def find(name: str | None, modules: str | None) -> Kernel:
                 f"`fullpipe doctor --install{option}` downloads it"
             )
         return kernel
-    if name in own():
+    if name in built_here():
         if modules is not None:
             raise UserError("--modules: only with --kernel PATH")
-        return _own(name)
+        return _built_kernel(name)
     image = Path(name)
     if image.is_dir():
         image, modules = _built(image, modules)
@@ -95,9 +95,9 @@ def find(name: str | None, modules: str | None) -> Kernel:
         modules = _modules_of(image)
     if not image.is_file():
         raise UserError(
-            f"--kernel {name}: no such file; must be {', '.join([*VERSIONS, *own()])}, an exact "
-            f"version ({', '.join(_exact())}), the path of a kernel image (bzImage), or a kernel's "
-            "tree in which it was built"
+            f"--kernel {name}: no such file; must be {', '.join([*VERSIONS, *built_here()])}, an "
+            f"exact version ({', '.join(_exact())}), the path of a kernel image (bzImage), or a "
+            "kernel's tree in which it was built"
         )
     if not _is_image(image):
         raise UserError(f"--kernel {name}: is no x86 kernel image (bzImage)")
@@ -126,16 +126,16 @@ def _modules_of(image: Path) -> str | None:
     """Where an image's modules lie: in its tree, or as `make install modules_install` leaves
     them."""
     full = image.resolve()
-    place = _IMAGE_OF_TREE.parts
-    if full.parts[-len(place) :] == place:
-        tree = full.parents[len(place) - 1]
+    suffix = _IMAGE_OF_TREE.parts
+    if full.parts[-len(suffix) :] == suffix:
+        tree = full.parents[len(suffix) - 1]
         if (tree / _BUILTIN).is_file():
             return str(tree)
     installed = full.parent.parent / "lib" / "modules" / _release(image)
     return str(installed) if installed.is_dir() else None
 
 
-def own() -> list[str]:
+def built_here() -> list[str]:
     """Names of the kernels that were built here (`keep`)."""
     names = (image.parent.name for image in (_cache() / _OWN).glob("*/vmlinuz"))
     return sorted(name for name in names if _OWN_NAME.fullmatch(name))
@@ -161,15 +161,15 @@ def keep(name: str, image: Path, modules: Sequence[Path]) -> Kernel:
     made = Path(tempfile.mkdtemp(dir=_made(target.parent), prefix="."))
     shutil.copy(image, made / "vmlinuz")
     (made / "modules").mkdir()
-    others = shutil.ignore_patterns(*(f"{path.name}*" for path in modules if path.is_file()))
+    ignored = shutil.ignore_patterns(*(f"{path.name}*" for path in modules if path.is_file()))
     for path in modules:
         if path.is_dir():
-            shutil.copytree(path, made / "modules" / path.name, symlinks=True, ignore=others)
+            shutil.copytree(path, made / "modules" / path.name, symlinks=True, ignore=ignored)
         else:
             shutil.copy(path, made / "modules")
     shutil.rmtree(target, ignore_errors=True)
     made.rename(target)
-    return _own(name)
+    return _built_kernel(name)
 
 
 def cached(name: str) -> Kernel | None:
@@ -208,7 +208,7 @@ def _exact() -> list[str]:
     return list(dict.fromkeys(row["version"] for row in debian.table()["kernel"]))
 
 
-def _own(name: str) -> Kernel:
+def _built_kernel(name: str) -> Kernel:
     folder = _cache() / _OWN / name
     return Kernel(_release(folder / "vmlinuz"), folder / "vmlinuz", folder / "modules")
 

@@ -45,15 +45,15 @@ def run(
         if from_snapshot:
             folder = user_cache() / "snapshots"
             try:
-                kept = snapshot.find_or_make(hardware, folder, launch, lambda: progress(0))
+                saved = snapshot.find_or_make(hardware, folder, launch, lambda: progress(0))
             except snapshot.StoppedError:
                 return Ended(None, b"", [], interrupted=True, silent=False)
-            if kept is not None:
+            if saved is not None:
                 try:
-                    return _run(hardware, job, progress, launch, kept)
+                    return _run(hardware, job, progress, launch, saved)
                 except _NotStartedError as error:
                     retries.note(f"not resumed: {error}")
-                    snapshot.forget(kept)
+                    snapshot.forget(saved)
                     return _run(hardware, job, progress, launch, None)
         try:
             return _run(hardware, job, progress, launch, None)
@@ -71,12 +71,12 @@ def _run(
     job: Job,
     progress: Callable[[int], bool],
     launch: Launch,
-    kept: Snapshot | None,
+    saved: Snapshot | None,
 ) -> Ended:
     with scratch("fullpipe-vm-") as folder:
         start = shared.create(folder / SHARED, hardware.shared_bytes, job)
         with shared.view(folder / SHARED) as view:
-            with _running(hardware, launch, kept, folder) as (process, said):
+            with _running(hardware, launch, saved, folder) as (process, greeting):
                 interrupted, silent = wait(process, view, start, progress)
             _, end = follow(view, start)
             stream = view[start:end]
@@ -85,31 +85,31 @@ def _run(
             problem = f"QEMU: {words[0] if words else 'no reason given'}"
             raise RunError(problem) if stream else _NotStartedError(problem)
         console = (folder / CONSOLE).read_text(errors="replace").splitlines()
-        return Ended(said, stream, last_words(console), interrupted, silent)
+        return Ended(greeting, stream, last_words(console), interrupted, silent)
 
 
 @contextmanager
 def _running(
-    hardware: Hardware, launch: Launch, kept: Snapshot | None, folder: Path
+    hardware: Hardware, launch: Launch, saved: Snapshot | None, folder: Path
 ) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
     """Yields a running QEMU and its version, and stops it at the end."""
-    if kept is None:
+    if saved is None:
         process = launch(hardware.arguments(_EMPTY), folder)
         try:
             yield process, version()
         finally:
             stop(process)
         return
-    with Monitor() as monitor, kept.state() as state:
-        command = [*hardware.arguments(kept.memory()), *kept.arguments(), *monitor.arguments()]
+    with Monitor() as monitor, saved.state() as state:
+        command = [*hardware.arguments(saved.memory()), *saved.arguments(), *monitor.arguments()]
         process = launch(command, folder, (monitor.theirs.fileno(), state.fileno()))
         try:
             try:
-                said = monitor.greet()
-                kept.resume(monitor, state)
+                greeting = monitor.greet()
+                saved.resume(monitor, state)
             except RunError as error:
                 raise _NotStartedError(str(error)) from None
-            yield process, said
+            yield process, greeting
         finally:
             stop(process)
 

@@ -94,20 +94,20 @@ def find_or_make(
 ) -> Snapshot | None:
     """The snapshot of that hardware; boots one if there is none. None if this host or QEMU does not
     support snapshots. Raises StoppedError if `goes_on()` becomes false meanwhile."""
-    place = folder / _key(hardware)
+    target = folder / _key(hardware)
     try:
-        if not _is_whole(place):
+        if not _is_whole(target):
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder / _LOCK):
-                if not _is_whole(place):
-                    _make(hardware, place, launch, goes_on)
+                if not _is_whole(target):
+                    _make(hardware, target, launch, goes_on)
                     _forget_oldest(folder)
         with suppress(OSError):
-            os.utime(place / _SEAL)
+            os.utime(target / _SEAL)
     except (OSError, RunError) as error:
         retries.note(f"no snapshot: {error}")
         return None
-    return Snapshot(place)
+    return Snapshot(target)
 
 
 def forget(snapshot: Snapshot) -> None:
@@ -166,8 +166,8 @@ def _blocks(file: io.FileIO) -> Iterator[int]:
         yield from range(start, end, _BLOCK_BYTES)
 
 
-def _make(hardware: Hardware, place: Path, launch: Launch, goes_on: Callable[[], bool]) -> None:
-    aside = Path(tempfile.mkdtemp(prefix="making-", dir=place.parent))
+def _make(hardware: Hardware, target: Path, launch: Launch, goes_on: Callable[[], bool]) -> None:
+    aside = Path(tempfile.mkdtemp(prefix="making-", dir=target.parent))
     try:
         shared.create(aside / SHARED, hardware.shared_bytes, None)
         with Monitor() as monitor:
@@ -186,8 +186,8 @@ def _make(hardware: Hardware, place: Path, launch: Launch, goes_on: Callable[[],
             (aside / name).unlink()
         _clear_address(aside / "state", hardware.shared_bytes)
         seal(aside)
-        shutil.rmtree(place, ignore_errors=True)
-        aside.rename(place)
+        shutil.rmtree(target, ignore_errors=True)
+        aside.rename(target)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
@@ -240,10 +240,10 @@ def seal(folder: Path) -> None:
 
 
 def _write_seal(folder: Path, digests: dict[str, str]) -> None:
-    said = {name: [digest, *_stamp(folder / name)] for name, digest in digests.items()}
+    seals = {name: [digest, *_stamp(folder / name)] for name, digest in digests.items()}
     descriptor, partial = tempfile.mkstemp(dir=folder)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(said, file)
+        json.dump(seals, file)
         file.flush()
         os.fsync(file.fileno())
     Path(partial).rename(folder / _SEAL)
@@ -253,10 +253,10 @@ def _is_whole(folder: Path) -> bool:
     """Whether the files are those that were sealed, by size and time of change. If these differ (a
     copied cache), compares the content and seals the files again."""
     try:
-        said: dict[str, list[Any]] = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
-        if all(said[name][1:] == _stamp(folder / name) for name in _FILES):
+        seals: dict[str, list[Any]] = json.loads((folder / _SEAL).read_text(encoding="utf-8"))
+        if all(seals[name][1:] == _stamp(folder / name) for name in _FILES):
             return True
-        digests = {name: said[name][0] for name in _FILES}
+        digests = {name: seals[name][0] for name in _FILES}
         if digests != {name: _digest(folder / name) for name in _FILES}:
             return False
         _write_seal(folder, digests)
@@ -272,8 +272,8 @@ def _stamp(path: Path) -> list[int]:
 
 def _forget_oldest(folder: Path) -> None:
     """Removes the oldest snapshots. Running machines keep their files open."""
-    kept = sorted(folder.glob(f"*/{_SEAL}"), key=lambda path: -path.stat().st_mtime_ns)
-    for path in kept[_MOST_KEPT:]:
+    by_age = sorted(folder.glob(f"*/{_SEAL}"), key=lambda path: -path.stat().st_mtime_ns)
+    for path in by_age[_MOST_KEPT:]:
         shutil.rmtree(path.parent, ignore_errors=True)
     for left in folder.glob("making-*"):
         shutil.rmtree(left, ignore_errors=True)

@@ -49,9 +49,14 @@ def apply(patch: Path, tree: Path, work: Path) -> None:
 
 
 def configure(
-    make: Sequence[str], files: Sequence[Path], ours: Sequence[Path], config: Path, tree: Path,
-    work: Path, say: Say,
-) -> None:  # fmt: skip
+    make: Sequence[str],
+    files: Sequence[Path],
+    ours: Sequence[Path],
+    config: Path,
+    tree: Path,
+    work: Path,
+    say: Say,
+) -> None:
     """Writes `config`, which has the options of the files and no more. Options of `ours` may be
     unknown to this version. Raises UserError for others, and for those that it refuses."""
     wanted = work / "options"
@@ -77,12 +82,12 @@ def left_out(wanted: Path, config: Path, tree: Path) -> tuple[list[str], list[st
     missing = [match for match in map(_OPTION.fullmatch, lines) if match and match[0] not in have]
     if not missing:
         return [], []
-    known: set[str] = set()
+    symbols: set[str] = set()
     for path in tree.rglob("Kconfig*"):
         text = path.read_text(encoding="utf-8", errors="replace")
-        known.update(re.findall(r"^\s*(?:menu)?config\s+(\w+)", text, re.MULTILINE))
-    unknown = [match[0] for match in missing if match[1] not in known]
-    return unknown, [match[0] for match in missing if match[1] in known]
+        symbols.update(re.findall(r"^\s*(?:menu)?config\s+(\w+)", text, re.MULTILINE))
+    unknown = [match[0] for match in missing if match[1] not in symbols]
+    return unknown, [match[0] for match in missing if match[1] in symbols]
 
 
 def folder(path: Path) -> Path:
@@ -91,16 +96,21 @@ def folder(path: Path) -> Path:
     return path
 
 
-def run(command: Sequence[str], place: Path, work: Path) -> None:
+def run(command: Sequence[str], folder: Path, work: Path) -> None:
     """Runs a command in a folder. Raises RunError with the last lines of its output if it fails."""
     log = work / "log"
     with log.open("wb") as output:
         # A session of its own: what is interrupted ends with all that it has started, and before
         # its folder goes.
         process = subprocess.Popen(
-            command, cwd=place, stdout=output, stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL, env={**os.environ, **_REPRODUCIBLE}, start_new_session=True,
-        )  # fmt: skip
+            command,
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **_REPRODUCIBLE},
+            start_new_session=True,
+        )
         try:
             process.wait()
         except BaseException:

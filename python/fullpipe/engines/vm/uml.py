@@ -33,9 +33,14 @@ _ARGUMENTS = (
     # Since Linux 6.16 the guest's programs run by seccomp, which is faster than ptrace, where the
     # host allows it.
     "seccomp=auto",
-    "time-travel=inf-cpu", f"time-travel-start={_START_NS}",
-    "con=null", "con0=null,fd:1", "loglevel=4", "oops=panic", "random.trust_bootloader=on",
-)  # fmt: skip
+    "time-travel=inf-cpu",
+    f"time-travel-start={_START_NS}",
+    "con=null",
+    "con0=null,fd:1",
+    "loglevel=4",
+    "oops=panic",
+    "random.trust_bootloader=on",
+)
 #: The kernel takes the end of its environment for the end of its address space (um_arch.c,
 #: get_top_address()), so it is the same for every run; glibc moves its own variable, so there is
 #: another. Before Linux 6.13 programs of the guest begin as copies of the kernel's process, in
@@ -76,9 +81,14 @@ def run(
     with scratch("fullpipe-uml-") as folder, reserved(user_cache() / "cores") as core:
         start = shared.create(folder / _SHARED, shared_bytes, job)
         command = [
-            str(kernel.resolve()), *_ARGUMENTS, f"mem={memory_mib}M",
-            f"initrd={initramfs.resolve()}", f"hostfs={folder}", f"uml_dir={folder}", "umid=uml",
-        ]  # fmt: skip
+            str(kernel.resolve()),
+            *_ARGUMENTS,
+            f"mem={memory_mib}M",
+            f"initrd={initramfs.resolve()}",
+            f"hostfs={folder}",
+            f"uml_dir={folder}",
+            "umid=uml",
+        ]
         with shared.view(folder / _SHARED) as view:
             with (folder / _CONSOLE).open("wb") as console:
                 process = subprocess.Popen(

@@ -45,11 +45,11 @@ def find(version: str | None, modules: str | None) -> Kernel:
     kernel = cached(name)
     if kernel is None:
         is_there = name in outdated()
-        others = [f"--kernel {other}" for other in versions()]
+        built = [f"--kernel {release}" for release in versions()]
         raise UserError(
             f"the kernel {name} for --machine uml is {OUTDATED if is_there else 'not built'}; "
             f"`{command(name)}` builds it{' again' if is_there else ''}"
-            + (f" (built: {', '.join(others)})" if others else "")
+            + (f" (built: {', '.join(built)})" if built else "")
         )
     return kernel
 
@@ -98,19 +98,19 @@ def build(version: str, say: Say) -> Kernel:
     built_from = stamp(version)
     with tempfile.TemporaryDirectory(prefix="fullpipe-uml-", dir=target.parent) as text:
         work = Path(text)
-        place = source.unpacked(version, work, say)
-        source.apply(_PATCH, place, work)
-        source.configure(_MAKE, _OPTIONS, _OPTIONS, place / ".config", place, work, say)
+        tree = source.unpacked(version, work, say)
+        source.apply(_PATCH, tree, work)
+        source.configure(_MAKE, _OPTIONS, _OPTIONS, tree / ".config", tree, work, say)
         say("building the kernel, some 8 CPU minutes")
-        source.run([*_MAKE, f"-j{os.cpu_count() or 1}", "linux", "modules_prepare"], place, work)
+        source.run([*_MAKE, f"-j{os.cpu_count() or 1}", "linux", "modules_prepare"], tree, work)
         made = source.folder(work / "made")
-        shutil.copy(place / "linux", made)
-        release = (place / "include/config/kernel.release").read_text(encoding="utf-8").strip()
+        shutil.copy(tree / "linux", made)
+        release = (tree / "include/config/kernel.release").read_text(encoding="utf-8").strip()
         (made / "release").write_text(release, encoding="utf-8")
         (made / _STAMP).write_text(built_from, encoding="utf-8")
         # Every symbol is in the kernel itself, so that this is what modules are linked against.
-        shutil.copy(place / "vmlinux.symvers", place / "Module.symvers")
-        _keep_headers(place, made / "tree")
+        shutil.copy(tree / "vmlinux.symvers", tree / "Module.symvers")
+        _keep_headers(tree, made / "tree")
         source.run(["strip", str(made / "linux")], work, work)
         shutil.rmtree(target, ignore_errors=True)
         made.rename(target)
@@ -120,19 +120,19 @@ def build(version: str, say: Say) -> Kernel:
     return kernel
 
 
-def _keep_headers(place: Path, target: Path) -> None:
+def _keep_headers(tree: Path, target: Path) -> None:
     """Copies what modules need to be built, and the list of what is built in."""
     target.mkdir()
     for name in _FILES:
-        shutil.copy(place / name, target)
+        shutil.copy(tree / name, target)
     # So that modules need not say for which machine they are.
     makefile = target / "Makefile"
     makefile.write_text("ARCH ?= um\n" + makefile.read_text(encoding="utf-8"), encoding="utf-8")
     for name in _FOLDERS:
-        shutil.copytree(place / name, target / name, symlinks=True)
+        shutil.copytree(tree / name, target / name, symlinks=True)
     for name in _FOLDERS_OF_HEADERS:
-        for path in (found for glob in _HEADERS for found in (place / name).rglob(glob)):
-            inside = target / path.relative_to(place)
+        for path in (header for glob in _HEADERS for header in (tree / name).rglob(glob)):
+            inside = target / path.relative_to(tree)
             inside.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, inside, follow_symlinks=False)
 

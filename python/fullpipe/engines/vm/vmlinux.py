@@ -31,9 +31,9 @@ def unpacked(image: Path, folder: Path) -> Path:
     """The image's kernel as an ELF file, cached in `folder`. The image itself if its compression is
     unknown or it has no direct entry."""
     content = image.read_bytes()
-    kept = folder / hashlib.sha256(content).hexdigest()
-    if kept.is_file():
-        return kept
+    cached = folder / hashlib.sha256(content).hexdigest()
+    if cached.is_file():
+        return cached
     kernel = _kernel(content)
     if kernel is None or _PVH_NOTE not in _notes(kernel):
         return image
@@ -41,8 +41,8 @@ def unpacked(image: Path, folder: Path) -> Path:
     descriptor, partial = tempfile.mkstemp(dir=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(kernel)
-    Path(partial).rename(kept)
-    return kept
+    Path(partial).rename(cached)
+    return cached
 
 
 def _kernel(image: bytes) -> bytes | None:

@@ -26,14 +26,14 @@ HEADER_BYTES, REQUEST_BYTES = 167, 82
 
 def programs() -> dict[str, bytes]:
     """Files of both programs by name. Raises UserError if one is not installed."""
-    found = {_CONFIGURATION: _configuration().encode()}
+    files = {_CONFIGURATION: _configuration().encode()}
     for name in ("curl", "lighttpd"):
         path = shutil.which(name, path="/usr/local/bin:/usr/bin:/usr/sbin")
         if path is None:
             raise UserError(f"option web: needs {name}: apt-get install {name}")
         for file in (path, *_libraries(path)):
-            found[Path(file).name] = Path(file).read_bytes()
-    return found
+            files[Path(file).name] = Path(file).read_bytes()
+    return files
 
 
 def request(files: Mapping[str, bytes]) -> dict[str, Any]:
@@ -84,5 +84,5 @@ server.port = {_PORT}
 
 
 def _libraries(program: str) -> list[str]:
-    told = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"(/\S+) \(0x", told)
+    listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"(/\S+) \(0x", listing)

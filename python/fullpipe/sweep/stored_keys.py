@@ -11,10 +11,10 @@ from pathlib import Path
 from fullpipe.base.errors import UserError
 from fullpipe.sweep.tables import read
 
-_KNOWN: dict[Path, KnownKeys] = {}
+_READ: dict[Path, StoredKeys] = {}
 
 
-class KnownKeys:
+class StoredKeys:
     """The keys in a folder of parts, as far as it has been read."""
 
     def __init__(self, folder: Path) -> None:
@@ -44,17 +44,17 @@ class KnownKeys:
         return self._keys
 
 
-def known_keys(parts: Path) -> KnownKeys:
+def stored_keys(parts: Path) -> StoredKeys:
     """What this process has read of a store's folder of parts."""
     folder = parts.absolute()
-    if folder not in _KNOWN:
-        _KNOWN[folder] = KnownKeys(folder)
-    return _KNOWN[folder]
+    if folder not in _READ:
+        _READ[folder] = StoredKeys(folder)
+    return _READ[folder]
 
 
 def forget(parts: Path) -> None:
     """Has all parts read again: somebody may have damaged one since."""
-    _KNOWN.pop(parts.absolute(), None)
+    _READ.pop(parts.absolute(), None)
 
 
 def _keys_of(part: Path) -> list[str]:
