@@ -64,6 +64,15 @@ def test_short_runs_last_as_long_as_a_papers_or_the_entry_says_so(path: Path) ->
         assert short <= whole or "default" in entry.differs
 
 
+@pytest.mark.parametrize("path", CATALOGUE, ids=lambda path: str(path.stem))
+def test_what_runs_may_contradict_says_what_would_make_the_paper_right(path: Path) -> None:
+    entry = of_catalogue(path)
+    for claim in entry.claim:
+        if entry.paper in NUMBERED and claim.check and claim.about != "simulator":
+            told = claim.right_if or claim.unexplained
+            assert told or claim.about == "arithmetic", claim.id
+
+
 def test_the_bibliography_has_the_papers_of_the_catalogue_and_no_others() -> None:
     entries = [of_catalogue(path) for path in CATALOGUE + PUBLISHED]
     used = {entry.paper for entry in entries} - {"agreement"}
