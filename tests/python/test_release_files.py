@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -104,3 +105,36 @@ def _commands(file: Path) -> str:
         row for job in jobs for row in job.get("strategy", {}).get("matrix", {}).get("include", ())
     ]
     return "\n".join([*runs, *(str(row["command"]) for row in rows if "command" in row), ""])
+
+
+def test_the_page_of_the_package_index_has_whole_links(tmp_path: Path) -> None:
+    """The index shows README.md where no file lies beside it."""
+    for name in ("experiments", "flent_tests", "scorecard", "cc", "bpf", "module", "examples"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "scripts").mkdir()
+    script = tmp_path / "scripts/with_sources.sh"
+    script.write_bytes((ROOT / "scripts/with_sources.sh").read_bytes())
+    written = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "README.md").write_text(written, encoding="utf-8")
+
+    def git(*words: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@a.example")
+        command = ["git", *identity, *words]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    git("init", "--quiet")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "all")
+    built = subprocess.run(
+        ["sh", str(script), "cat", "README.md"], capture_output=True, text=True, check=True,
+        env={**os.environ, "GITHUB_SERVER_URL": "https://a.example", "GITHUB_REPOSITORY": "b/c"},
+    ).stdout  # fmt: skip
+    links = re.findall(r"(!?)\[[^]]*\]\(([^)]+)\)", written)
+    assert len([link for _, link in links if "://" not in link]) > 5
+    for image, link in links:
+        kind = "raw" if image else "blob"
+        whole = f"https://a.example/b/c/{kind}/{git('rev-parse', 'HEAD')}/{link}"
+        assert f"]({link if '://' in link else whole})" in built
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == written
