@@ -23,6 +23,7 @@ from fullpipe.sweep.pool import Here, Pool
 from fullpipe.sweep.query import ask
 from fullpipe.sweep.running import Shard
 from fullpipe.sweep.store import Store
+from fullpipe.sweep.together import run_together
 from sweep_files import document, filled, rows, sweep
 
 
@@ -39,6 +40,13 @@ def test_a_sweep_runs_its_grid_and_a_second_time_nothing(tmp_path: Path) -> None
     assert (second.ran, second.reused) == (0, 12)
     answer = ask(store, "select count(*) n, count(distinct cell) c from runs").to_pylist()
     assert answer == [{"n": 12, "c": 6}]
+
+
+def test_sweeps_together_leave_results_and_nothing_else(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store", create=True)
+    ran = run_together([sweep(), sweep(sweep={"seeds": 1})], store, 1)
+    assert (ran.runs, ran.failures, len(store.known())) == (18, {}, 12)
+    assert not (store.folder / "work").exists()
 
 
 def test_planning_is_reported_cell_by_cell_before_anything_runs(

@@ -58,6 +58,7 @@ def run_together(
             break
         wanted = _longer(sweeps, ran.cells, store) if until_settled else []
     store.compact()
+    store.leave()
     return ran
 
 
