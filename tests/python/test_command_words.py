@@ -195,7 +195,7 @@ def test_what_would_be_right_for_an_option_is_said_in_plain_words(
 
 @pytest.mark.parametrize("words", [("run", "ok.toml"), ("report", "r"), ("compare", "reno")])
 @pytest.mark.parametrize(
-    "look", [("--width", "3in"), ("--log-y",), ("--font-size", "8"), ("--label", "a=b")]
+    "look", [("--width", "3in"), ("--style", "style.toml"), ("--label", "a=b")]
 )
 def test_the_look_of_figures_is_refused_where_none_are_drawn(
     words: tuple[str, ...], look: tuple[str, ...], scenario: Path
@@ -203,6 +203,39 @@ def test_the_look_of_figures_is_refused_where_none_are_drawn(
     said = refusal(*words, *look, "--out", "x")
     assert said == f"{look[0]}: is for figures; add --figures DIR"
     assert not Path("x").exists()
+
+
+@pytest.mark.parametrize(
+    ("style", "problem"),
+    [
+        ('width = "3"', "width: '3': is no length from 1in to 40in, such as 3.3in or 84mm"),
+        ('width = "2mm"', "width: '2mm': is no length from 1in to 40in, such as 3.3in or 84mm"),
+        ("font_size = 2", "font_size: 2: must be at least 4"),
+        ('legend = "left"', "legend: 'left': must be 'auto', 'right', 'below' or 'none'"),
+        ("fontsize = 8", "fontsize: unknown"),
+        ("title = ", "cannot be read: "),
+    ],
+)
+def test_a_style_file_is_refused_with_its_key(style: str, problem: str, scenario: Path) -> None:
+    Path("style.toml").write_text(style)
+    said = refusal("run", scenario, "--figures", "f", "--style", "style.toml", "--out", "x")
+    assert said.startswith(f"style.toml: {problem}")
+    assert not Path("x").exists()
+
+
+def test_a_style_file_that_is_not_there_is_refused(scenario: Path) -> None:
+    said = refusal("run", scenario, "--figures", "f", "--style", "none.toml", "--out", "x")
+    assert said.startswith("none.toml: cannot be read: ")
+
+
+@pytest.mark.parametrize("option", ["--font-size", "--no-title", "--log-x", "--log-y", "--legend"])
+def test_a_former_option_of_figures_is_refused_with_the_key_that_has_its_place(
+    option: str, scenario: Path
+) -> None:
+    key = {"--no-title": "title = false"}.get(option, option[2:].replace("-", "_"))
+    answer = call("run", scenario, "--figures", "f", option)
+    assert answer.exit_code == 2
+    assert f"No such option: {option}: write {key} into a file for --style" in answer.stderr
 
 
 def test_the_list_of_tests_is_json_where_json_is_wanted() -> None:

@@ -24,6 +24,7 @@ from fullpipe.plots.matplotlib_renderer import figure_of as static
 from fullpipe.plots.model import Box, Grid, Heat, Plot, Spans, Trace, box_of, cdf, thin
 from fullpipe.plots.plotly_renderer import as_json, grid_figure_of
 from fullpipe.plots.plotly_renderer import figure_of as interactive
+from fullpipe.plots.style_file import read_style
 from fullpipe.report.comparison import compare_harm, compare_runs, compare_shares, compare_values
 from fullpipe.report.distributions import MIN_CDF_FLOWS, box_plots, cdf_plots
 from fullpipe.report.headline import headline
@@ -51,6 +52,19 @@ def plot(*traces: Trace, **more: Any) -> Plot:
 
 def numbers(packed: dict[str, str]) -> list[float]:
     return np.frombuffer(base64.b64decode(packed["bdata"]), "<f4").tolist()
+
+
+def test_a_style_file_says_everything_but_the_labels(tmp_path: Path) -> None:
+    path = tmp_path / "style.toml"
+    path.write_text("")
+    assert read_style(path) == Look()
+    path.write_text(
+        'width = "84mm"\nfont_size = 8\ntitle = false\nlog_x = true\nlog_y = true\n'
+        'legend = "below"\n'
+    )
+    look = read_style(path)
+    assert look.width_in == pytest.approx(84 / 25.4)
+    assert look == Look(look.width_in, 8, False, True, True, "below")
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,15 @@ from fullpipe.cli.serve import serve
 from fullpipe.cli.test import test
 from fullpipe.cli.tune import tune
 
+#: Options until version 0.2 -> what a style file has instead.
+_STYLE_KEYS = {
+    "--font-size": "font_size",
+    "--no-title": "title = false",
+    "--log-x": "log_x",
+    "--log-y": "log_y",
+    "--legend": "legend",
+}
+
 
 class _PlainErrors(TyperGroup):
     """Says what is wrong with an option in this program's words: Typer has Pydantic's."""
@@ -55,6 +64,17 @@ class _PlainErrors(TyperGroup):
                 value, expected = repr(first["input"]), right(first)
                 error.message = expected if value in expected else f"{value}: {expected}"
             raise
+        except Exception as error:
+            _name_style_key(error)
+            raise
+
+
+def _name_style_key(error: Any) -> None:
+    """Says of an option that no longer is one which key of a style file has its place."""
+    key = _STYLE_KEYS.get(getattr(error, "option_name", ""))
+    if key is not None and any(param.name == "style" for param in error.ctx.command.params):
+        error.message += f": write {key} into a file for --style"
+        error.possibilities = None
 
 
 app = typer.Typer(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
@@ -128,9 +127,6 @@ def engine_options(engine: str, machine: str = "qemu", **values: object) -> dict
     return options
 
 
-_INCHES = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
-
-
 @dataclass(frozen=True)
 class LookOptions:
     """How figures are to look."""
@@ -138,26 +134,17 @@ class LookOptions:
     width: Annotated[
         str | None, typer.Option(metavar="LENGTH", help="Width of figures, such as 3.3in or 84mm.")
     ] = None
-    font_size: Annotated[
-        float, typer.Option(min=4, max=30, metavar="PT", help="Size of the text in figures.")
-    ] = 9
-    no_title: Annotated[bool, typer.Option("--no-title", help="Draw figures without a title.")] = (
-        False
-    )
-    log_x: Annotated[
-        bool, typer.Option("--log-x", help="Make the x axis of figures logarithmic.")
-    ] = False
-    log_y: Annotated[
-        bool, typer.Option("--log-y", help="Make the y axis of figures logarithmic.")
-    ] = False
-    legend: Annotated[str, typer.Option(help="Legend of figures: auto, right, below or none.")] = (
-        "auto"
-    )
     label: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=TEXT",
             help="Call an axis, a plot or a line of figures otherwise; repeatable.",
+        ),
+    ] = None
+    style: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="How all figures look: text, title, legend, scales (TOML)."
         ),
     ] = None
 
@@ -171,26 +158,20 @@ class LookOptions:
         return self.look()
 
     def look(self) -> Look:
-        """The look. Raises UserError, which names the option."""
-        from fullpipe.plots.look import LEGENDS, Look
+        """The look. Raises UserError, which names the option, or file and key."""
+        from fullpipe.plots.look import Look
+        from fullpipe.plots.style_file import inches, read_style
 
-        if self.legend not in LEGENDS:
-            raise UserError(f"--legend {self.legend}: is not one of {', '.join(LEGENDS)}")
-        named = {}
+        look = Look() if self.style is None else read_style(self.style)
+        if self.width is not None:
+            look = replace(look, width_in=parsed("--width", inches, self.width))
+        labels = {}
         for label in self.label or []:
             name, is_there, text = label.partition("=")
             if not is_there or not name:
                 raise UserError(f'--label {label}: write NAME=TEXT, such as rtt="Base RTT (ms)"')
-            named[name] = text
-        return Look(
-            _inches(self.width),
-            self.font_size,
-            not self.no_title,
-            self.log_x,
-            self.log_y,
-            LEGENDS[LEGENDS.index(self.legend)],
-            named,
-        )
+            labels[name] = text
+        return replace(look, labels=labels)
 
 
 DEFAULT_LOOK = LookOptions()
@@ -224,16 +205,6 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     called.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
     return called
-
-
-def _inches(width: str | None) -> float | None:
-    if width is None:
-        return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(in|cm|mm|pt)", width.strip())
-    inches = float(match[1]) * _INCHES[match[2]] if match else 0.0
-    if not 1 <= inches <= 40:
-        raise UserError(f"--width {width}: is no length from 1in to 40in, such as 3.3in or 84mm")
-    return inches
 
 
 def parsed(option: str, parse: Callable[[object], Value], text: str) -> Value:

@@ -14,7 +14,6 @@ from typing import Literal
 from fullpipe.plots.model import Grid, Plot
 
 Legend = Literal["auto", "right", "below", "none"]
-LEGENDS: tuple[Legend, ...] = ("auto", "right", "below", "none")
 
 
 @dataclass(frozen=True)
