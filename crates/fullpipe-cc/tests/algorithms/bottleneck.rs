@@ -381,12 +381,13 @@ impl Flow {
         });
     }
 
-    /// Drops from the books every packet below `id` that will never arrive.
+    /// Drops from the books every packet below `id` that will never arrive: nothing overtakes, so these
+    /// are the first.
     fn mark_lost(&mut self, id: u64) -> u32 {
-        let before = self.inflight.len();
-        self.inflight
-            .retain(|packet| !(packet.dropped && packet.id < id));
-        let losses = (before - self.inflight.len()) as u32;
+        let is_lost = |packet: &&Packet| packet.dropped && packet.id < id;
+        let losses = self.inflight.iter().take_while(is_lost).count();
+        self.inflight.drain(..losses);
+        let losses = losses as u32;
         self.in_network -= losses;
         self.conn.lost = self.conn.lost.wrapping_add(losses);
         losses
