@@ -109,23 +109,29 @@ man: build
 
 # The tests have two tiers. `make test` is what every change must pass: all that is fast, and of what
 # is slow (machines, browsers) one of each kind, marked `smoke`. `make test-all` runs everything.
-# Rust's tests use the debug build, which detects overflows and compiles faster. Clippy runs as the
-# compiler of this build, so the crates are compiled once instead of twice. Python's tests run beside
-# them, with one worker more than cores, since some wait for a path or a browser; the tests of a file
-# run on one worker (tests/python/conftest.py).
+# Rust's tests are not optimised and detect overflows; they take the crates of others from the module,
+# which is built first (.cargo/tests.toml). PyO3 would be compiled again for another interpreter than
+# maturin names. Clippy runs as the compiler, so crates are compiled once instead of twice. The reader of
+# qlog has no tests and 13 crates of its own: the second tier compiles it where it runs it. Python's tests
+# run beside them, with one worker more than cores, since some wait for a path or a browser; the tests of
+# a file run on one worker (tests/python/conftest.py).
+RUST_TESTS := --release --config .cargo/tests.toml --workspace --exclude fullpipe-qlog-check \
+	--locked --quiet --lib --bins --tests
+SIGNATURE := import sys; print("%s-%d.%d-%dbit" % (sys.implementation.name, *sys.version_info[:2], sys.maxsize.bit_length() + 1))
+OF_MODULE = PYO3_PYTHON=$(abspath $(PYTHON)) PYO3_ENVIRONMENT_SIGNATURE="$$($(PYTHON) -c '$(SIGNATURE)')"
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__ CARGO_INCREMENTAL=0
 SUMMARY := build/test-summary
 FIRST_TIER := not (vm or live or browser or hostile or slow) or smoke
 PYTEST := $(ALONE) $(LINTED) $(PYTHON) -m pytest --numprocesses $$(($$(nproc) + 1)) \
 	--dist loadscope --no-loadscope-reorder --summary-file=$(SUMMARY)
-test: | $(TEST_SYSTEM)
+test: $(VENV)/bin/fullpipe | $(TEST_SYSTEM)
 	$(MAKE) --no-print-directory --jobs 2 rust-tests python-tests
 	@scripts/tests_passed.sh first
 
 .PHONY: format-check types rust-tests python-tests
 rust-tests: c-and-rust-format-check
-	$(STEP) "compiling Rust's tests" $(ALONE) $(LINTED) cargo test --workspace --locked --quiet --lib --bins --tests --no-run
-	$(STEP) "Rust's tests" $(ALONE) $(LINTED) cargo test --workspace --locked --quiet --lib --bins --tests
+	$(STEP) "compiling Rust's tests" $(ALONE) $(LINTED) $(OF_MODULE) cargo test $(RUST_TESTS) --no-run
+	$(STEP) "Rust's tests" $(ALONE) $(LINTED) $(OF_MODULE) cargo test $(RUST_TESTS)
 	$(STEP) "tests of C" tests/cc/run.sh
 
 python-tests: python-format-check types

@@ -20,6 +20,11 @@ from fullpipe.scenario.model import make_scenario
 
 #: Measured numbers; its README says where they come from.
 DATA = Path(__file__).resolve().parents[1] / "data"
+#: Runs a program, whose name follows, built as Rust's tests are. With a package named, cargo would
+#: build again what those have built.
+RUN_AS_TESTS = (
+    "cargo", "run", "--quiet", "--locked", "--release", "--config", ".cargo/tests.toml", "--bin",
+)  # fmt: skip
 
 
 def simulate(**document: Any) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from helpers import RUN_AS_TESTS
+
 ROOT = Path(__file__).parents[2]
 _SCHEMA = json.loads((ROOT / "tests/qlog/schema.json").read_text())
 
@@ -27,11 +29,10 @@ def records(file: Path) -> list[dict[str, Any]]:
 
 def events_of_the_model(file: Path) -> dict[str, int]:
     """How many events of each name the other project's reader finds; it must know them all."""
-    # By its program: of one package, the crates that Rust's tests have built would be built again.
-    command = ["cargo", "run", "--quiet", "--locked", "--bin", "fullpipe-qlog-check", "--"]
     done = subprocess.run(
-        [*command, str(file)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+        [*RUN_AS_TESTS, "fullpipe-qlog-check", "--", str(file)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = re.findall(r"^QuicEventType\((\w+)\) (\d+)$", done.stdout, re.MULTILINE)
     return {name: int(count) for name, count in found}

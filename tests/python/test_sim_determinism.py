@@ -17,6 +17,7 @@ from fullpipe import _native
 from fullpipe.engines.runner import run_scenario
 from fullpipe.plan.resolve import resolve
 from fullpipe.scenario.model import make_scenario
+from helpers import RUN_AS_TESTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,11 +25,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def in_debug(plans: Sequence[str]) -> list[Any]:
     """Events and tables of each plan, from the simulator built without optimisation and with its
     checks of overflow."""
-    # By its program: of one package, the crates that Rust's tests have built would be built anew.
-    command = ["cargo", "run", "--quiet", "--locked", "--bin", "fullpipe-tables"]
     done = subprocess.run(
-        command, cwd=ROOT, input="\n".join(plans), capture_output=True, text=True, check=False
-    )
+        [*RUN_AS_TESTS, "fullpipe-tables"],
+        cwd=ROOT, input="\n".join(plans), capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
