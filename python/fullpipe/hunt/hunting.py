@@ -76,7 +76,7 @@ class Hunt:
     on_progress: Callable[[float], None] = lambda _share: None
     spent: float = 0.0
     count: int = 0
-    known: dict[tuple[str, tuple[float, ...]], float] = field(default_factory=dict)
+    measured: dict[tuple[str, tuple[float, ...]], float] = field(default_factory=dict)
     rates: Rates = field(init=False)
 
     def run(self, others: Sequence[str] = ()) -> list[Finding]:
@@ -195,18 +195,20 @@ class Hunt:
         """The measurements on these paths; each path runs once."""
         name = cc or self.cc
         keys = [(name, tuple(path.values())) for path in paths]
-        fresh = {key: path for key, path in zip(keys, paths, strict=True) if key not in self.known}
+        fresh = {
+            key: path for key, path in zip(keys, paths, strict=True) if key not in self.measured
+        }
         if fresh:
             documents = [
                 document(name, self.worst, path, self.rates.file(path)) for path in fresh.values()
             ]
             values = run_trials(documents, self.jobs)
             for key, tables in zip(fresh, values, strict=True):
-                self.known[key] = _value(self.worst, tables)
+                self.measured[key] = _value(self.worst, tables)
             self.count += len(fresh)
             self.spent += sum(TRIAL_PACKETS + packets_of(path) for path in fresh.values())
             self.on_progress(min(self.spent / self.budget, 1.0))
-        return [self.known[key] for key in keys]
+        return [self.measured[key] for key in keys]
 
 
 def _value(worst: Worst, tables: Tables | None) -> float:

@@ -104,8 +104,8 @@ def _declared(
             if not kind or kind in _READ_WITH:
                 yield Field(word, _READ_WITH.get(kind, "{}").format(value), meaning)
             for inner_field in within:
-                found = inner_field.value.replace(f"{STRUCTURE}->", f"{value}.")
-                yield Field(f"{word}_{inner_field.name}", found, inner_field.meaning)
+                inner_value = inner_field.value.replace(f"{STRUCTURE}->", f"{value}.")
+                yield Field(f"{word}_{inner_field.name}", inner_value, inner_field.meaning)
 
 
 def _declarators(code: Sequence[Token]) -> list[list[Token]]:

@@ -58,12 +58,12 @@ def threads_of(pid: int) -> int:
 
 def _members(group: int) -> list[int]:
     """The processes of a process group (/proc/PID/stat, pgrp of proc(5))."""
-    found = []
+    members = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
             if int((folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
-                found.append(int(folder.name))
-    return found
+                members.append(int(folder.name))
+    return members
 
 
 def _schedstat(pid: int, field: int) -> float:
