@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
+from fullpipe.cli.folders import new_folder
 from fullpipe.cli.options import Json, Recordings, parsed
 from fullpipe.cli.output import console, message, number, text_table
 from fullpipe.cli.progress import progress
@@ -43,7 +42,7 @@ def choose(
     share = parsed("--web", units.parse_ratio, web)
     if share > 0.8:
         raise UserError(f"--web {web!r}: at most 80%; the rest is for the bulk flows")
-    base = out or Path("recordings") / f"choose-{time.strftime('%Y%m%d-%H%M%S')}"
+    base = out or new_folder("choose")
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
     question = ranking.Question(rate, rtt, share, goal)

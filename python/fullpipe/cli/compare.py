@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import typer
 from fullpipe.base.errors import AlgorithmError, UserError
 from fullpipe.base.lengthening import longer
 from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.folders import new_folder
 from fullpipe.cli.jitter import knife_edges
 from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on
 from fullpipe.cli.options import (
@@ -240,7 +240,7 @@ def compare(
         return
     path, times = network.document()
     options = on.options(wanted)
-    base = output.out or Path("recordings") / f"compare-{time.strftime('%Y%m%d-%H%M%S')}"
+    base = output.out or new_folder("compare")
     if base.exists():
         raise UserError(f"{base}: exists already; name another folder with --out")
     overrides = {"duration": wanted.duration, "warmup": wanted.warmup}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ import typer
 from fullpipe.base.errors import UserError
 from fullpipe.base.lengthening import longer
 from fullpipe.cli import INTERRUPTED
+from fullpipe.cli.folders import new_folder
 from fullpipe.cli.jitter import knife_edges
 from fullpipe.cli.longer import UntilSettled, discard, has_to_go_on
 from fullpipe.cli.options import (
@@ -203,7 +203,7 @@ def run(
         command = how_gdb_runs_it(runs[0].plan, sys.argv)
         if not is_debugged():
             message(f"under gdb:\n  {command}")
-    base = output.out or default_folder(made.name)
+    base = output.out or new_folder(_slug(made.name))
     existing = next((folder for folder in _folders(base, what.repeat) if folder.exists()), None)
     if existing is not None and not output.force:
         raise UserError(
@@ -212,11 +212,6 @@ def run(
         )
     with replaced(base) if output.force else nullcontext():
         record(made, runs, base, output, what.jobs, look, what.until_settled)
-
-
-def default_folder(name: str) -> Path:
-    """Where recordings go for which --out names no folder."""
-    return Path("recordings") / f"{_slug(name)}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def read_scenario(path: Path, what: What) -> tuple[Scenario, str]:

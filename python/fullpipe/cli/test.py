@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fullpipe.base.errors import UserError
+from fullpipe.cli.folders import new_folder
 from fullpipe.cli.options import (
     Changes,
     Engine,
@@ -117,7 +117,7 @@ def test(
         print(text, end="")
         return
     runs = runs_of(made, text, seeds_of(made, repeat), engine, options)
-    base = out or Path("recordings") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    base = out or new_folder(name)
     record(made, runs, base, Output(json_=json_, report=report), jobs)
 
 
