@@ -9,14 +9,20 @@ use fullpipe_plan::Kernel;
 
 use crate::answer::{Flags, Packet};
 use crate::compare::compare;
-use crate::model::Model;
+use crate::model::{Model, SYN_WINDOW_BYTES};
 use crate::path::{Dice, Path};
-use crate::peer::{Receiver, Segment};
+use crate::peer::{PeerWindow, Receiver, Segment};
 use crate::play::{play, Subject};
 use crate::script::{Action, Event, Host, Peer, PeerAck, Script};
 
-/// The purpose of the random numbers here.
+/// The purposes of the random numbers here.
 const PURPOSE: u32 = 50;
+const PAUSES: u32 = 51;
+/// Of a thousand peers: those whose application stops reading now and then, for so long.
+const PAUSING: u64 = 150;
+const PAUSES_US: [u64; 5] = [30_000, 150_000, 400_000, 900_000, 2_500_000];
+/// Of a thousand ACKs that open a window: those that are lost.
+const OPENING_LOST: u64 = 300;
 const PAYLOAD_BYTES: u64 = 1_000;
 /// A script ends after so many events, or so much time.
 const EVENTS_MAX: usize = 70;
@@ -94,8 +100,12 @@ fn draw_whole(seed: u64, number: u64, own_seed: u64, kernel: Kernel) -> Result<S
         },
         events: Vec::new(),
     };
-    let path = Path::draw(&mut dice, has_ecn);
-    Drawing::begin(script, path, dice, kernel)?.finish()
+    let mut path = Path::draw(&mut dice, has_ecn);
+    let mut pauses = Dice::new(derive_seed(own_seed, PAUSES, 0));
+    if pauses.happens(PAUSING) {
+        path = path.with_pauses(&mut pauses);
+    }
+    Drawing::begin(script, path, [dice, pauses], kernel)?.finish()
 }
 
 /// Something that will reach the model or the peer.
@@ -104,6 +114,10 @@ enum Arrival {
     Action(Action),
     Segment(Segment),
     DelayedAck,
+    /// A probe of the peer's window.
+    Probe,
+    /// The peer's application reads again.
+    Reading,
 }
 
 /// A script that is being drawn.
@@ -111,8 +125,11 @@ struct Drawing {
     script: Script,
     path: Path,
     dice: Dice,
+    /// Those of the peer's pauses.
+    pauses: Dice,
     model: Model,
     receiver: Receiver,
+    window: PeerWindow,
     /// Arrivals by time and order, and what they are.
     agenda: BinaryHeap<Reverse<(u64, usize)>>,
     arrivals: Vec<Arrival>,
@@ -126,13 +143,20 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn begin(script: Script, path: Path, dice: Dice, kernel: Kernel) -> Result<Self, String> {
+    fn begin(
+        script: Script,
+        path: Path,
+        [dice, pauses]: [Dice; 2],
+        kernel: Kernel,
+    ) -> Result<Self, String> {
         // The events decide which end opens, so the model is made once they are there.
         let mut drawing = Self {
             model: Model::new(&script, kernel)?,
             script,
+            window: PeerWindow::new(path.window_bytes),
             path,
             dice,
+            pauses,
             receiver: Receiver::default(),
             agenda: BinaryHeap::new(),
             arrivals: Vec::new(),
@@ -166,6 +190,7 @@ impl Drawing {
         if self.dice.happens(300) {
             // A SYN that is sent again no longer asks for ECN.
             self.script.peer.ecn &= !is_repeated;
+            self.window.opened(SYN_WINDOW_BYTES);
             self.script.events = vec![
                 event(0, Action::Connect {}),
                 event(answered_us, Action::SynAck { echo_us }),
@@ -249,6 +274,12 @@ impl Drawing {
                     self.acknowledge(at_us);
                 }
             }
+            Arrival::Probe => self.acknowledge(at_us),
+            Arrival::Reading => {
+                if !self.pauses.happens(OPENING_LOST) {
+                    self.acknowledge(at_us);
+                }
+            }
             Arrival::Action(action) => {
                 let free_us = self.free_time(at_us);
                 if free_us > at_us {
@@ -296,6 +327,9 @@ impl Drawing {
         for packet in self.model.take_sent() {
             if packet.bytes > 0 {
                 self.forward_packet(&packet);
+            } else if self.path.pauses > 0 && packet.flags == Flags::default() {
+                let at_us = packet.at_us + self.path.rtt_us / 2;
+                self.schedule(at_us, Arrival::Probe);
             }
         }
     }
@@ -347,10 +381,23 @@ impl Drawing {
 
     /// The peer sends an ACK, which may be lost.
     fn acknowledge(&mut self, at_us: u64) {
-        let ack = self.receiver.acknowledge(self.path.window_bytes);
+        let window = self.window.offer(self.receiver.next(), at_us);
+        let ack = self.receiver.acknowledge(window);
+        if self.path.pauses > 0 && !self.window.is_paused(at_us) {
+            self.pause(at_us);
+        }
         if !self.dice.happens(self.path.acks_lost) {
             let back_us = self.path.rtt_us / 2 + self.wobble_us();
             self.schedule(at_us + back_us, Arrival::Action(Action::Ack(ack)));
+        }
+    }
+
+    /// The peer's application may stop reading.
+    fn pause(&mut self, at_us: u64) {
+        if self.pauses.happens(self.path.pauses) {
+            let reads_us = at_us + self.pauses.choose(&PAUSES_US);
+            self.window.pause(reads_us);
+            self.schedule(reads_us, Arrival::Reading);
         }
     }
 

@@ -175,7 +175,7 @@ impl Model {
     fn collect(&mut self) {
         for burst in std::mem::take(&mut self.bursts) {
             for data in burst.packets() {
-                let start = self.sender.sequence_bytes(data.number);
+                let start = self.sender.sequence_of(&data);
                 let at_us = (data.departs_ns - self.start_ns) / 1000;
                 self.note(packet(&data, start, at_us));
             }

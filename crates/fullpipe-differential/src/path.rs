@@ -21,6 +21,8 @@ pub(crate) struct Path {
     /// The peer acknowledges every second packet.
     pub(crate) delays_acks: bool,
     pub(crate) window_bytes: u64,
+    /// Of a thousand ACKs: after which the peer's application stops reading.
+    pub(crate) pauses: u64,
 }
 
 /// Makes drawing readable.
@@ -89,6 +91,16 @@ impl Path {
             loses_tail: dice.happens(333),
             delays_acks: dice.happens(333),
             window_bytes: dice.choose(&[524_000, 524_000, 524_000, 15_000, 30_000]) & !7,
+            pauses: 0,
+        }
+    }
+
+    /// Lets the peer's application stop reading, behind a window that its data fill.
+    pub(crate) fn with_pauses(self, dice: &mut Dice) -> Self {
+        Self {
+            window_bytes: dice.choose(&[2_000, 4_000, 8_000, 15_000]),
+            pauses: dice.choose(&[100, 300]),
+            ..self
         }
     }
 }

@@ -70,6 +70,11 @@ impl Receiver {
         self.blocks.insert(0, merged);
     }
 
+    /// The next byte expected.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
     /// Whether something waits for a delayed ACK.
     pub(crate) fn owes_ack(&self) -> bool {
         self.unacknowledged > 0
@@ -90,9 +95,62 @@ impl Receiver {
     }
 }
 
+/// The window of a peer whose application stops reading now and then. It takes no room back.
+#[derive(Debug)]
+pub(crate) struct PeerWindow {
+    bytes: u64,
+    /// The first byte beyond what was offered.
+    edge: u64,
+    /// When the application reads again.
+    reads_us: u64,
+}
+
+impl PeerWindow {
+    pub(crate) fn new(bytes: u64) -> Self {
+        Self {
+            bytes,
+            edge: 0,
+            reads_us: 0,
+        }
+    }
+
+    /// The SYN-ACK offered this.
+    pub(crate) fn opened(&mut self, bytes: u64) {
+        self.edge = bytes;
+    }
+
+    /// The application stops reading until `reads_us`.
+    pub(crate) fn pause(&mut self, reads_us: u64) {
+        self.reads_us = reads_us;
+    }
+
+    pub(crate) fn is_paused(&self, at_us: u64) -> bool {
+        at_us < self.reads_us
+    }
+
+    /// What an ACK offers beyond byte `next`: a multiple of 8, as the window's scale asks.
+    pub(crate) fn offer(&mut self, next: u64, at_us: u64) -> u64 {
+        if !self.is_paused(at_us) {
+            self.edge = self.edge.max(next + self.bytes);
+        }
+        self.edge.saturating_sub(next) & !7
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_closes_while_its_application_pauses_and_opens_again() {
+        let mut window = PeerWindow::new(4_000);
+        assert_eq!(window.offer(1_000, 10), 4_000);
+        window.pause(50);
+        let offers: Vec<u64> = [(2_000, 20), (4_995, 30), (5_000, 40), (5_000, 50)]
+            .map(|(next, at_us)| window.offer(next, at_us))
+            .into();
+        assert_eq!(offers, [3_000, 0, 0, 4_000]);
+    }
 
     fn takes(receiver: &mut Receiver, start: u64) -> PeerAck {
         receiver.take(&Segment {

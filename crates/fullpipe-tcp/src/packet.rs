@@ -8,7 +8,7 @@ pub const MAX_BLOCKS: usize = 3;
 pub struct Data {
     /// Packet number.
     pub number: u32,
-    /// Payload; 0: a FIN without data.
+    /// Payload; 0: a FIN without data, or a window probe.
     pub payload_bytes: u32,
     /// When it leaves the sender.
     pub departs_ns: u64,
@@ -33,6 +33,12 @@ pub struct Data {
 }
 
 impl Data {
+    /// A packet without data that asks for the window.
+    #[inline]
+    pub fn is_window_probe(&self) -> bool {
+        self.payload_bytes == 0 && !self.fin
+    }
+
     /// Of the packet that represents a burst, makes its first packet, which others follow.
     #[inline]
     pub fn clear_last_flags(&mut self) {

@@ -275,7 +275,7 @@ impl Model {
 
     fn segment(&self, data: &Data) -> Segment {
         let sender = self.ends.as_ref().map(|ends| &ends.sender);
-        let start = sender.map_or(0, |sender| sender.sequence_bytes(data.number)) as u32;
+        let start = sender.map_or(0, |sender| sender.sequence_of(data)) as u32;
         let flag = |bit, is_set: bool| if is_set { bit } else { 0 };
         Segment {
             ecn: match (data.ect, data.l4s) {

@@ -320,7 +320,7 @@ impl Hosts {
     /// Captures data that leave a sender's host.
     pub(crate) fn capture_data(&mut self, connection: usize, data: &Data) {
         let sender = &self.connections[connection].sender;
-        let begin = sender.sequence_bytes(data.number);
+        let begin = sender.sequence_of(data);
         let of = self.captured(connection);
         self.capture.write(|pcap| pcap.data(of, begin, data));
     }

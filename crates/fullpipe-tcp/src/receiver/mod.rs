@@ -32,6 +32,8 @@ pub use self::reader_stalls::ReaderStalls;
 
 /// No timer runs.
 const NEVER_NS: u64 = u64::MAX;
+/// Sysctl tcp_invalid_ratelimit.
+const INVALID_RATELIMIT_NS: u64 = 500_000_000;
 
 /// One connection's receiving end.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ pub struct Receiver {
     allows_prediction: bool,
     /// An ACK to send before the one that the current packet causes.
     preceding_ack: Option<Ack>,
+    /// When a window probe was answered last (last_oow_ack_time).
+    probe_answered_ns: Option<u64>,
     sacks: SackList,
     delay: DelayedAck,
     compression: Compression,
@@ -97,6 +101,7 @@ impl Receiver {
                 && config.aggregation_ns == 0
                 && config.work_ns == 0,
             preceding_ack: None,
+            probe_answered_ns: None,
             sacks: SackList::new(),
             delay: DelayedAck::new(config.mss_bytes),
             compression: Compression::new(config.rules),
@@ -309,6 +314,9 @@ impl Receiver {
 
     /// A packet that was acknowledged before: the ACK may have been lost.
     fn receive_duplicate(&mut self, now_ns: u64, data: &Data) -> Answer {
+        if data.is_window_probe() {
+            return Answer::ack_if(self.answers_probe(now_ns));
+        }
         self.echo.take_duplicate(data);
         if data.fin {
             self.closing.fin_arrived(data.number);
@@ -320,6 +328,18 @@ impl Receiver {
         self.delay
             .enter_quick_mode(self.buffer.window_bytes(), MAX_QUICKACKS);
         Answer::Ack
+    }
+
+    /// tcp_oow_rate_limited(): of packets without data, which may be part of a loop of ACKs, one in half a second
+    /// is answered.
+    fn answers_probe(&mut self, now_ns: u64) -> bool {
+        let answers = self
+            .probe_answered_ns
+            .is_none_or(|last_ns| now_ns - last_ns >= INVALID_RATELIMIT_NS);
+        if answers {
+            self.probe_answered_ns = Some(now_ns);
+        }
+        answers
     }
 
     /// A mark, or the lack of one, asks for two ACKs without delay (tcp_data_ecn_check()).

@@ -60,7 +60,11 @@ impl Sender {
             ..AckInfo::default()
         };
         let delivered_before = self.rate.delivered();
+        let window_before = self.peer.window_bytes();
         let is_newest = self.peer.take_header(ack, info.window_changed);
+        if self.peer.window_bytes() != window_before && self.has_unsent() {
+            self.restart_after_idle(); // tcp_ack_update_window()
+        }
         self.resend = Resend::Nothing;
         if ack.count > 0 {
             self.deliveries().sack(ack, &mut info);
@@ -72,6 +76,7 @@ impl Sender {
             self.alert(self.flight.una(), &mut info);
         }
         self.answer_probe(ack, &mut info);
+        self.answer_window_probe();
     }
 
     /// With `PREDICTED` ([`Self::is_predicted`]) the compiler leaves out everything but the fast path.

@@ -1,5 +1,5 @@
 //! What expired timers cause: tcp_retransmit_timer() of tcp_timer.c, tcp_send_loss_probe() of tcp_output.c,
-//! tcp_rack_reo_timeout() of tcp_recovery.c.
+//! tcp_rack_reo_timeout() of tcp_recovery.c. Window probes have a file of their own.
 
 use fullpipe_cc::EventKind;
 
@@ -39,6 +39,7 @@ impl Sender {
             }
             TimerKind::LossProbe => self.send_loss_probe(out),
             TimerKind::Reorder => self.on_reorder_timeout(out),
+            TimerKind::WindowProbe => self.send_window_probe(out),
         }
         self.timers.set_in_handler(false);
     }

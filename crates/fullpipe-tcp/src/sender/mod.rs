@@ -33,6 +33,7 @@ mod testing;
 mod tests;
 mod timers;
 mod transmit;
+mod window_probe;
 mod write_queue;
 
 use fullpipe_cc::trace::CallLog;
@@ -40,6 +41,7 @@ use fullpipe_cc::{CaState, Controller, Ctl, Event, EventKind, INFINITE};
 use fullpipe_plan::{CcFacts, Pacing as PacingKind};
 
 use crate::handshake::Established;
+use crate::packet::Data;
 
 use self::context::Surroundings;
 use self::control::{Control, Details};
@@ -258,6 +260,14 @@ impl Sender {
     /// Bytes of the sequence space before packet `number`; the FIN counts as one.
     pub fn sequence_bytes(&self, number: u32) -> u64 {
         self.stream.sequence_bytes(number)
+    }
+
+    /// Where a packet begins in the sequence space; a window probe repeats the last byte's number.
+    pub fn sequence_of(&self, data: &Data) -> u64 {
+        match data.is_window_probe() {
+            true => self.stream.sequence_bytes(data.number + 1) - 1,
+            false => self.stream.sequence_bytes(data.number),
+        }
     }
 
     /// Whether the handshake is done.

@@ -7,6 +7,8 @@ use super::min_rtt::MinRtt;
 /// Linux TCP_RTO_MIN and TCP_RTO_MAX.
 const RTO_MIN_US: i64 = 200_000;
 const RTO_MAX_US: i64 = 120_000_000;
+/// Doublings that take the least wait for a probe beyond the most (tcp_probe0_when()).
+const MAX_PROBE_DOUBLINGS: u32 = 10;
 
 /// The estimator. As in Linux, `srtt` has three bits of fraction and the deviations have two.
 #[derive(Clone, Debug)]
@@ -18,6 +20,9 @@ pub(super) struct Rtt {
     /// `mdev_max4` covers packets up to this one (rtt_seq).
     window_end: u32,
     rto_us: i64,
+    /// Doublings of the timeout, until an RTT is measured.
+    doublings: u32,
+    /// The same, and probes of a closed window, until it opens (icsk_backoff).
     backoff: u32,
     min: MinRtt,
 }
@@ -31,6 +36,7 @@ impl Default for Rtt {
             rttvar4: 0,
             window_end: 0,
             rto_us: 1_000_000,
+            doublings: 0,
             backoff: 0,
             min: MinRtt::default(),
         }
@@ -109,21 +115,44 @@ impl Rtt {
     /// (tcp_set_rto(), icsk_rto).
     pub(super) fn timeout_ns(&self) -> u64 {
         let timeout_ns = (self.rto_us as u64 * 1000).next_multiple_of(TICK_NS);
-        (timeout_ns << self.backoff.min(16)).min(RTO_MAX_US as u64 * 1000)
+        (timeout_ns << self.doublings.min(16)).min(RTO_MAX_US as u64 * 1000)
     }
 
-    /// Doublings of the timeout (icsk_backoff).
+    /// Doublings of the timeout or of the wait for a probe of the window (icsk_backoff).
     pub(super) fn backoff(&self) -> u32 {
         self.backoff
     }
 
+    /// How long a closed window is left alone before its first probe (tcp_probe0_base()).
+    pub(super) fn first_probe_wait_ns(&self) -> u64 {
+        self.timeout_ns().max(RTO_MIN_US as u64 * 1000)
+    }
+
+    /// How long before the next probe (tcp_probe0_when()).
+    pub(super) fn probe_wait_ns(&self) -> u64 {
+        let wait_ns = self.first_probe_wait_ns() << self.backoff.min(MAX_PROBE_DOUBLINGS);
+        wait_ns.min(RTO_MAX_US as u64 * 1000)
+    }
+
+    /// A probe of a closed window was sent.
+    pub(super) fn count_probe(&mut self) {
+        self.backoff += 1;
+    }
+
+    /// The window is open.
+    pub(super) fn reset_probes(&mut self) {
+        self.backoff = 0;
+    }
+
     /// A retransmission timer expired: doubles the timeout.
     pub(super) fn back_off(&mut self) {
+        self.doublings += 1;
         self.backoff += 1;
     }
 
     /// New data were acknowledged: ends the back-off.
     pub(super) fn reset_back_off(&mut self) {
+        self.doublings = 0;
         self.backoff = 0;
     }
 }

@@ -63,6 +63,9 @@ impl Sender {
         let mut left_bytes = bytes;
         while left_bytes > 0 {
             let next = self.next_byte();
+            if self.flight.is_empty() && self.queue.begins_buffer(next) {
+                self.restart_after_idle();
+            }
             let taken = self.queue.append(left_bytes, next, una);
             if taken == 0 {
                 self.queue.block();

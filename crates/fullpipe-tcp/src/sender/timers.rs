@@ -21,6 +21,7 @@ pub(super) enum TimerKind {
     Retransmit,
     LossProbe,
     Reorder,
+    WindowProbe,
 }
 
 /// When packets that are out time out.
@@ -104,6 +105,15 @@ impl Timers {
     pub(super) fn expired(&self, now_ns: u64) -> Option<TimerKind> {
         let (kind, timer) = self.running?;
         (timer.expires_ns() <= now_ns).then_some(kind)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// Whether it waits to probe a closed window.
+    pub(super) fn awaits_window(&self) -> bool {
+        matches!(self.running, Some((TimerKind::WindowProbe, _)))
     }
 
     /// Whether it runs, and not for a loss probe.

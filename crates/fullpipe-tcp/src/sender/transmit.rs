@@ -68,9 +68,6 @@ impl Sender {
         if !self.is_established {
             return;
         }
-        if self.flight.is_empty() {
-            self.restart_after_idle();
-        }
         let resend = std::mem::take(&mut self.resend);
         if resend != Resend::Nothing {
             self.send_lost(resend, out);
@@ -125,7 +122,7 @@ impl Sender {
 
     /// Data or a FIN are unsent.
     #[inline]
-    fn has_unsent(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         let next = self.flight.next();
         self.queue.written_bytes() > self.next_byte()
             || self.stream.lone_fin().is_some_and(|fin| fin >= next)
@@ -154,13 +151,13 @@ impl Sender {
         self.stream.bytes_before(self.flight.next())
     }
 
-    /// tcp_slow_start_after_idle_check(): RFC 2861, for algorithms that leave it to the host.
+    /// tcp_slow_start_after_idle_check(), where a buffer is begun or the window changes while nothing is in
+    /// flight (RFC 2861). For algorithms that leave it to the host.
     #[inline(never)] // nothing is in flight
-    fn restart_after_idle(&mut self) {
+    pub(super) fn restart_after_idle(&mut self) {
         let idle_ns = elapsed_ns(self.pacing.last_ns(), self.now_ns);
-        let next = self.flight.next();
         let is_kept = self.config.sysctl.tcp_slow_start_after_idle == Some(0);
-        let is_idle = !is_kept && next > 0 && next < self.stream.written();
+        let is_idle = !is_kept && self.flight.next() > 0;
         let timeout_ns = self.rtt.timeout_ns();
         if !is_idle || self.control.owns_cwnd() || idle_ns <= timeout_ns {
             return;
@@ -321,6 +318,9 @@ impl Sender {
                 self.schedule_loss_probe(left_ns);
             }
         }
+        if sent == 0 && self.flight.is_empty() {
+            self.await_window();
+        }
         if sent > 0 || stop == Stop::CwndFull {
             let is_full = self.flight.inflight() >= self.control.cwnd();
             self.validate_cwnd(stop == Stop::CwndFull || is_full);
@@ -408,7 +408,7 @@ impl Sender {
 
     /// Bytes for which the receive window has room.
     #[inline]
-    fn window_left(&self) -> u64 {
+    pub(super) fn window_left(&self) -> u64 {
         let Progress { next, una, .. } = self.progress();
         self.peer.window_bytes().saturating_sub(next - una)
     }

@@ -238,6 +238,11 @@ impl WriteQueue {
         self.last_bytes(next) >= u64::from(self.goal_packets) * self.mss_bytes
     }
 
+    /// Whether what is written next begins a buffer.
+    pub(super) fn begins_buffer(&self, next: u64) -> bool {
+        self.written_bytes <= next || self.is_last_full(next)
+    }
+
     /// Whether there is only one unsent buffer.
     pub(super) fn has_one_buffer(&self) -> bool {
         self.ends.is_empty()
@@ -258,6 +263,15 @@ impl WriteQueue {
         self.pushed_bytes = self.written_bytes;
         if self.psh_ends.back() != Some(&end) {
             self.psh_ends.push_back(end);
+        }
+    }
+
+    /// tcp_write_wakeup(): what is sent next, up to `end`, has PSH, and all of its buffer counts as pushed.
+    pub(super) fn mark_psh_at(&mut self, end: u64) {
+        let head_end = self.ends.front().copied().unwrap_or(self.written_bytes);
+        self.pushed_bytes = self.pushed_bytes.max(head_end);
+        if self.psh_ends.front() != Some(&end) {
+            self.psh_ends.push_front(end);
         }
     }
 

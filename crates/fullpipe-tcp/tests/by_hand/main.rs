@@ -18,4 +18,5 @@ mod script;
 mod tlp_by_hand;
 mod undo_by_hand;
 mod window_by_hand;
+mod window_probes_by_hand;
 mod writes_by_hand;

@@ -401,6 +401,12 @@ impl Script {
         self.sent()
     }
 
+    /// The same, as packets.
+    pub(crate) fn fires_packets(&mut self) -> Vec<Data> {
+        self.fire();
+        self.out.drain(..).flat_map(Burst::packets).collect()
+    }
+
     fn fire(&mut self) {
         self.now_ns = self.sender.timer_ns().expect("a timer runs");
         self.sender.on_timer(self.now_ns, &mut self.out);
