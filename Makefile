@@ -90,7 +90,7 @@ demo: $(VENV)/bin/fullpipe
 
 # The papers' figures and verdicts: runs the catalogue with the papers' durations and repetitions, what
 # the simulator contradicts in the virtual machine too, and writes docs/evidence. Some five CPU hours;
-# Ctrl-C keeps what ended. `make verdicts SIZE=` takes the short runs, a quarter of an hour.
+# Ctrl-C keeps what ended. `make verdicts SIZE=` takes the short runs, an hour on two cores.
 SIZE := --full
 verdicts: build
 	$(VENV)/bin/fullpipe experiment run --all $(SIZE) --confirm --out build/verdicts.html
