@@ -45,7 +45,7 @@ def test_a_sweep_runs_its_grid_and_a_second_time_nothing(tmp_path: Path) -> None
 def test_sweeps_together_leave_results_and_nothing_else(tmp_path: Path) -> None:
     store = Store(tmp_path / "store", create=True)
     ran = run_together([sweep(), sweep(sweep={"seeds": 1})], store, 1)
-    assert (ran.runs, ran.failures, len(store.known())) == (18, {}, 12)
+    assert (ran.runs, ran.failures, len(store.keys())) == (18, {}, 12)
     assert not (store.folder / "work").exists()
 
 
