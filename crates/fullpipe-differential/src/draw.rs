@@ -383,9 +383,7 @@ impl Drawing {
     fn acknowledge(&mut self, at_us: u64) {
         let window = self.window.offer(self.receiver.next(), at_us);
         let ack = self.receiver.acknowledge(window);
-        if self.path.pauses > 0 && !self.window.is_paused(at_us) {
-            self.pause(at_us);
-        }
+        self.pause(at_us);
         if !self.dice.happens(self.path.acks_lost) {
             let back_us = self.path.rtt_us / 2 + self.wobble_us();
             self.schedule(at_us + back_us, Arrival::Action(Action::Ack(ack)));
@@ -394,7 +392,7 @@ impl Drawing {
 
     /// The peer's application may stop reading.
     fn pause(&mut self, at_us: u64) {
-        if self.pauses.happens(self.path.pauses) {
+        if !self.window.is_paused(at_us) && self.pauses.happens(self.path.pauses) {
             let reads_us = at_us + self.pauses.choose(&PAUSES_US);
             self.window.pause(reads_us);
             self.schedule(reads_us, Arrival::Reading);

@@ -107,6 +107,7 @@ impl Timers {
         (timer.expires_ns() <= now_ns).then_some(kind)
     }
 
+    /// Whether it runs, whatever for.
     pub(super) fn is_running(&self) -> bool {
         self.running.is_some()
     }

@@ -300,12 +300,7 @@ impl Sender {
                 sent += 1;
                 break Stop::Other;
             }
-            let count = self.stream.send(first, bytes);
-            if self.stream.is_short(first + count - 1) {
-                self.nagle.sent_short(first + count - 1);
-            }
-            self.send_burst(first, count, false, out);
-            sent += count;
+            sent += self.send_data(first, bytes, out);
             self.check_space();
             if push.is_of_one() {
                 break Stop::Other;
@@ -504,6 +499,17 @@ impl Sender {
             ctl.ssthresh = self.recovery.current_ssthresh(ctl);
             ctl.cwnd = cwnd;
         }
+    }
+
+    /// Sends payload for the first time, in packets from `first` on; returns how many they are.
+    #[inline(always)] // as `send_new`
+    pub(super) fn send_data(&mut self, first: u32, bytes: u64, out: &mut Vec<Burst>) -> u32 {
+        let count = self.stream.send(first, bytes);
+        if self.stream.is_short(first + count - 1) {
+            self.nagle.sent_short(first + count - 1);
+        }
+        self.send_burst(first, count, false, out);
+        count
     }
 
     /// Sends packets `number..number + count` as one burst, and advances the pacing clock.

@@ -23,8 +23,7 @@ impl Sender {
         if !self.has_unsent() {
             return;
         }
-        let (head_bytes, _) = self.queue.first_bytes(self.next_byte(), 0, false);
-        if head_bytes <= self.window_left() {
+        if self.queue.head_bytes(self.next_byte()) <= self.window_left() {
             self.rtt.reset_probes();
             if self.timers.awaits_window() {
                 self.timers.stop();
@@ -61,20 +60,15 @@ impl Sender {
     fn send_into_window(&mut self, out: &mut Vec<Burst>) {
         let first = self.flight.next();
         let next = self.next_byte();
-        let (head_bytes, _) = self.queue.first_bytes(next, 0, false);
         let bytes = self
             .window_left()
-            .min(head_bytes)
+            .min(self.queue.head_bytes(next))
             .min(self.mss_bytes().into());
         if bytes == 0 {
             return self.send_burst(first, 1, false, out); // a FIN
         }
         self.queue.mark_psh_at(next + bytes);
-        let count = self.stream.send(first, bytes);
-        if self.stream.is_short(first) {
-            self.nagle.sent_short(first);
-        }
-        self.send_burst(first, count, false, out);
+        self.send_data(first, bytes, out);
     }
 
     /// tcp_xmit_probe_skb().

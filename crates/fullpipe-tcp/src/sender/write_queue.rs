@@ -268,8 +268,7 @@ impl WriteQueue {
 
     /// tcp_write_wakeup(): what is sent next, up to `end`, has PSH, and all of its buffer counts as pushed.
     pub(super) fn mark_psh_at(&mut self, end: u64) {
-        let head_end = self.ends.front().copied().unwrap_or(self.written_bytes);
-        self.pushed_bytes = self.pushed_bytes.max(head_end);
+        self.pushed_bytes = self.pushed_bytes.max(self.head_end());
         if self.psh_ends.front() != Some(&end) {
             self.psh_ends.push_front(end);
         }
@@ -294,6 +293,16 @@ impl WriteQueue {
     /// (__tcp_retransmit_skb()).
     pub(super) fn had_psh(&self, end: u64) -> bool {
         self.sent_psh_ends.binary_search(&end).is_ok()
+    }
+
+    /// Where the first unsent buffer ends.
+    fn head_end(&self) -> u64 {
+        self.ends.front().copied().unwrap_or(self.written_bytes)
+    }
+
+    /// Bytes of the first unsent buffer.
+    pub(super) fn head_bytes(&self, next: u64) -> u64 {
+        self.head_end() - next
     }
 
     /// Bytes of the first buffer, and whether it is the last. If `grows` it is extended from the second up to
