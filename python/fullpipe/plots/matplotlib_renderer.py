@@ -34,7 +34,7 @@ from matplotlib.ticker import (
 from fullpipe.base.writing import atomic_file
 from fullpipe.plots import style
 from fullpipe.plots.look import Look, dressed
-from fullpipe.plots.model import Grid, Plot, Trace, thinned
+from fullpipe.plots.model import Grid, Plot, Trace, thinned_plot
 
 _LINES = {"solid": "-", "dot": ":", "dash": "--", "dashdot": "-."}
 _MARKS = {
@@ -166,14 +166,14 @@ def _wrapped(plot: Plot, width_in: float, font_pt: float) -> Plot:
 
 def svg(plot: Plot, alarm: str = "") -> Markup:
     """The plot as an SVG element without its title; `alarm` is written above it in red."""
-    few = [thinned(trace, _POINTS_IN_PAGE) for trace in plot.traces]
+    few = thinned_plot(plot, _POINTS_IN_PAGE)
     rows = len(plot.rows) or len(plot.boxes)
     height = max(1.0 + 0.3 * rows, 1.6) if rows else 2.4
     height += 0.16 * math.ceil((len(plot.traces) + len(plot.spans)) / 4)
     with mpl.rc_context({**_SETTINGS, "path.simplify_threshold": 0.5}):
         figure = Figure(figsize=(5.6, height), layout="constrained")
         axes: Any = figure.subplots()
-        draw(axes, replace(plot, traces=few, title=""), legend_below=True)
+        draw(axes, replace(few, title=""), legend_below=True)
         _alarm(figure, alarm[:90])
         for transparent in (figure, axes, *axes.child_axes):
             transparent.patch.set_facecolor("none")
@@ -183,10 +183,7 @@ def svg(plot: Plot, alarm: str = "") -> Markup:
 def svg_document(grid: Grid, look: Callable[[Figure], None] = lambda _: None) -> str:
     """The grid as an SVG document, with as many points as its panels have pixels. `look` gets the
     finished figure, to inspect it."""
-    panels = [
-        replace(panel, traces=[thinned(trace, _POINTS_IN_PAGE) for trace in panel.traces])
-        for panel in grid.panels
-    ]
+    panels = [thinned_plot(panel, _POINTS_IN_PAGE) for panel in grid.panels]
     with mpl.rc_context(_SETTINGS):
         figure = _grid(replace(grid, panels=panels))
         text = _svg_text(figure)

@@ -207,6 +207,11 @@ def thinned(trace: Trace, most: int) -> Trace:
     return replace(trace, x=trace.x[indices], y=trace.y[indices], band=band)
 
 
+def thinned_plot(plot: Plot, most: int) -> Plot:
+    """The plot with at most `most` points in each trace."""
+    return replace(plot, traces=[thinned(trace, most) for trace in plot.traces])
+
+
 def within(plots: Sequence[Plot], points: int) -> list[Plot]:
     """The plots with so many points in all at most, as far as thinning leads; each trace keeps
     `LEAST_POINTS`."""
@@ -215,7 +220,7 @@ def within(plots: Sequence[Plot], points: int) -> list[Plot]:
     most = MAX_POINTS
     while most > LEAST_POINTS and np.minimum(sizes, most * weights).sum() > points:
         most = max(LEAST_POINTS, int(0.9 * most))
-    return [replace(plot, traces=[thinned(trace, most) for trace in plot.traces]) for plot in plots]
+    return [thinned_plot(plot, most) for plot in plots]
 
 
 def _weight(trace: Trace) -> int:
