@@ -65,6 +65,8 @@ def test_a_group_is_too_short_where_half_of_its_runs_are() -> None:
         "too short to tell whether it had settled: 25 s of at least 87 s"
     )
     assert goes_on([short, STANDS]) and not goes_on([short, STANDS, STANDS])
+    # One of three drifts by chance in 14 %; with one that cannot tell, it is more than half.
+    assert not unsettled([short, DRIFTS, STANDS]) and goes_on([short, DRIFTS, STANDS])
     assert sentence([short, STANDS, STANDS]) == "no drift seen in 25 s"
 
 
@@ -82,7 +84,7 @@ def _invoke(*words: str) -> str:
 
 
 def test_the_tutorials_contest_hardly_ever_passes(tmp_path: Path) -> None:
-    """Of 200 seeds 87 % are flagged, 9 % too short to tell (docs/evidence/settling.md)."""
+    """Of 400 seeds 91 % are flagged, 5 % too short to tell (docs/evidence/settling.md)."""
     store, _ = filled(
         tmp_path / "store",
         sweep(
@@ -95,7 +97,7 @@ def test_the_tutorials_contest_hardly_ever_passes(tmp_path: Path) -> None:
     )  # fmt: skip
     unsettled = store.table("runs")["unsettled"].to_pylist()
     assert sum(bool(text) for text in unsettled) >= 90
-    assert sum("share of cubic" in text for text in unsettled) >= 80
+    assert sum("share of cubic" in text for text in unsettled) >= 85
 
 
 @pytest.mark.usefixtures("without_page")

@@ -54,8 +54,10 @@ def unsettled(runs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def goes_on(runs: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether longer runs than these could settle: they had not, or are too short to tell."""
-    return bool(unsettled(runs)) or _is_short(runs)
+    """Whether longer runs than these could settle: more had not than chance gives, or half of them
+    drift or are too short to tell. A rule to stop asks for more than the `sentence`."""
+    doubtful = sum(run["state"] in ("not settled", "too short") for run in runs)
+    return bool(unsettled(runs)) or 2 * doubtful >= max(len(runs), 1)
 
 
 def _is_short(runs: Sequence[Mapping[str, Any]]) -> bool:
