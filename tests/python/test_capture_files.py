@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dpkt
+import numpy as np
 import pytest
 
 from fullpipe import _native
@@ -50,8 +52,78 @@ def test_a_capture_is_read_back_as_the_traffic_of_the_run(tmp_path: Path) -> Non
     })  # fmt: skip
     capture = tmp_path / "run.pcap"
     run_scenario(scenario, "", [tmp_path / "run"], "sim", {"pcap": str(capture)})
-    found = {name: values.tolist() for name, values in captures.read(capture).items()}
+    found = {name: values.tolist() for name, values in captures.read(capture).columns.items()}
     # 1 Mbit/s are 1200 B each 9.6 ms: 53 until 500 ms. 8 Mbit/s are 1000 B a ms.
     assert found["bytes"] == [53 * 1200, 20 * 1024, 2 * 1000]
     # A round trip of 20 ms before TCP's data.
     assert found["start_us"] == [0, 120_000, 900_000]
+
+
+def test_the_application_of_a_captured_flow_is_that_of_the_run(tmp_path: Path) -> None:
+    scenario = make_scenario(
+        {
+            "duration": "3s",
+            "path": {"rate": "50mbit", "rtt": "20ms"},
+            "flow": [
+                {"cc": "cubic", "pattern": {"write": "60KB", "every": "80ms"}},
+                {"cc": "reno", "direction": "down"},
+            ],
+        }
+    )
+    capture = tmp_path / "run.pcap"
+    run_scenario(scenario, "", [tmp_path / "run"], "sim", {"pcap": str(capture)})
+    captured = captures.read(capture)
+    ((flow, application),) = captured.steady.items()
+    # 60 KB each 80 ms are 6.144 Mbit/s.
+    assert application.write_bytes == pytest.approx(60 * 1024, rel=0.01)
+    assert application.every_us == pytest.approx(80_000, rel=0.01)
+    assert application.rate_bps == pytest.approx(6.144e6, rel=0.01)
+    assert captured.untold == [1 - flow], "one that always has data in flight"
+    pauses_us = captured.columns["pause_us"][captured.columns["flow"] == flow][5:-1]
+    # Acknowledged after 20 ms and 60 KB at 50 Mbit/s, 10 ms with headers.
+    assert np.median(pauses_us) == pytest.approx(80_000 - 30_000, abs=3_000)
+
+
+def test_without_the_handshake_pauses_below_the_silence_are_not_told(tmp_path: Path) -> None:
+    """Sequence numbers, acknowledgments and times of two bursts that are 60 ms apart."""
+    near, far = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
+
+    def packet(src: bytes, flags: int, seq: int, ack: int, payload: bytes = b"") -> bytes:
+        tcp = dpkt.tcp.TCP(
+            sport=80 if src == near else 90,
+            dport=90 if src == near else 80,
+            flags=flags,
+            seq=seq,
+            ack=ack,
+            data=payload,
+        )
+        ip = dpkt.ip.IP(src=src, dst=far if src == near else near, p=6, data=tcp)
+        ip.len = len(ip)
+        return bytes(dpkt.ethernet.Ethernet(data=ip, type=0x0800))
+
+    ack = dpkt.tcp.TH_ACK
+    handshake = [
+        (0.00, packet(near, dpkt.tcp.TH_SYN, 999, 0)),
+        (0.02, packet(far, dpkt.tcp.TH_SYN | ack, 499, 1000)),
+        (0.02, packet(near, ack, 1000, 500)),
+    ]
+    data = [
+        (0.03, packet(near, ack, 1000, 500, b"a" * 700)),
+        (0.05, packet(far, ack, 500, 1700)),
+        (0.09, packet(near, ack, 1700, 500, b"b" * 300)),
+        # Sent before the answer: the application did not pause.
+        (0.10, packet(near, ack, 2000, 500, b"c" * 50)),
+        (0.11, packet(far, ack, 500, 2050)),
+        # At once after the answer: it waited for the window.
+        (0.111, packet(near, ack, 2050, 500, b"d" * 20)),
+    ]
+    sizes = []
+    for packets in (handshake + data, data):
+        file = tmp_path / "a.pcap"
+        with file.open("wb") as out:
+            writer = dpkt.pcap.Writer(out)
+            for time_s, frame in packets:
+                writer.writepkt(frame, ts=1e9 + time_s)
+        columns = captures.read(file).columns
+        sizes.append((columns["bytes"].tolist(), columns["pause_us"].tolist()))
+    assert sizes == [([700, 370], [0, 40_000]), ([1070], [0])]

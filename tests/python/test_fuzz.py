@@ -250,8 +250,9 @@ def _capture(kind: str) -> bytes:
 def test_a_damaged_capture_becomes_a_trace_or_is_refused(data: st.DataObject) -> None:
     whole = _capture(data.draw(st.sampled_from(["pcap", "pcapng"])))
     content = data.draw(st.one_of(damage(whole), st.binary(max_size=100)))
-    columns = _tried(captures.read, content, "damaged.pcap")
-    if columns is not None:
+    captured = _tried(captures.read, content, "damaged.pcap")
+    if captured is not None:
+        columns = captured.columns
         # What was read is a trace that is written and read again.
         with TemporaryDirectory() as folder:
             path = Path(folder) / "again.csv"

@@ -192,7 +192,7 @@ def test_a_capture_gives_the_flow_that_was_captured_and_one_that_is_cut_off_is_r
     capture = tmp_path / "a.pcap"
     options = {"pcap": str(capture)}
     recording = run_scenario(scenario, "", [tmp_path / "run"], options=options).recordings[0]
-    columns = captures.read(capture)
+    columns = captures.read(capture).columns
     sent = recording.table("flows")["bytes_acked"].to_pylist()
     assert recording.table("flows")["packets_retransmitted"].to_pylist() == [0, 0]
     totals = [columns["bytes"][columns["flow"] == flow].sum() for flow in (0, 1)]

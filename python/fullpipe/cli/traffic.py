@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fullpipe.base.errors import UserError
-from fullpipe.base.units import format_size, parse_rate, parse_time
+from fullpipe.base.units import format_rate, format_size, parse_rate, parse_time
 from fullpipe.cli.options import parsed
 from fullpipe.cli.output import message
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from fullpipe.scenario.traffic.traces import Integers
 
 app = typer.Typer(help="Makes traces of flows.", no_args_is_help=True)
+#: Flows that are named on the terminal.
+_MOST_NAMED = 8
 
 _Out = Annotated[
     Path, typer.Option("--out", "-o", metavar="FILE", help="File to write, .csv or .parquet.")
@@ -30,13 +33,29 @@ def from_pcap(
 ) -> None:
     """Makes a trace from a packet capture.
 
-    The trace has unidirectional flows with their chunks and pauses. Memory grows with flows and
-    chunks, not with the capture."""
+    The trace has unidirectional flows with their chunks and pauses. A chunk also ends where a TCP
+    sender had nothing in flight and sent nothing: it waited for its application. Memory grows with
+    flows and chunks, not with the capture."""
     from fullpipe.scenario.traffic import captures
 
     silence_ns = parsed("--silence", parse_time, silence)
     _check_ending(out)
-    _write(captures.read(file, max(silence_ns, 1)), out)
+    trace = captures.read(file, max(silence_ns, 1))
+    _write(trace.columns, out)
+    for flow, application in itertools.islice(trace.steady.items(), _MOST_NAMED):
+        message(
+            f"flow {flow}: an application that writes at {format_rate(application.rate_bps)}; in a "
+            f'scenario: pattern = {{ write = "{application.write_bytes}B", every = '
+            f'"{application.every_us}us" }}'
+        )
+    if trace.untold:
+        named = ", ".join(map(str, trace.untold[:_MOST_NAMED]))
+        more = len(trace.untold) - _MOST_NAMED
+        message(
+            f"not known of flows {named}{f' and {more} more' if more > 0 else ''}: whether their "
+            "applications or the path set their rates (no handshake in the capture, or always data "
+            "in flight); they are replayed as fast as they can be"
+        )
 
 
 @app.command()
