@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.base.sessions import session
 from fullpipe.congestion.userfiles import toolchain
 from fullpipe.congestion.userfiles.errors import explain_errors
 from fullpipe.congestion.userfiles.native import defines
@@ -120,29 +121,24 @@ def _answer(command: list[str], note: BinaryIO) -> subprocess.CompletedProcess[s
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:disable_coredump=0",
     }
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        env=environment,
-        pass_fds=(note.fileno(),),
-        process_group=0,
-        preexec_fn=toolchain.confined_to(command[0]),
-    ) as process:
-        try:
+    try:
+        with session(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env=environment,
+            pass_fds=(note.fileno(),),
+            preexec_fn=toolchain.confined_to(command[0]),
+        ) as process:
             output, errors = communicate(process, TIMEOUT_S)
-        except BaseException as error:
-            process.kill()
-            process.communicate()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            raise UserError(
-                f"{' '.join(command[3:])} connections of 1,000 calls took more than {TIMEOUT_S:g} "
-                "s; a call is too long for a kernel"
-            ) from None
+    except subprocess.TimeoutExpired:
+        raise UserError(
+            f"{' '.join(command[3:])} connections of 1,000 calls took more than {TIMEOUT_S:g} s; a "
+            "call is too long for a kernel"
+        ) from None
     return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 

@@ -20,6 +20,7 @@ from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.base.machine import needs_linux
 from fullpipe.base.scratch import scratch
+from fullpipe.base.sessions import session
 from fullpipe.congestion.userfiles.stalls import communicate
 
 #: What cannot be run elsewhere, as `needs_linux` says it.
@@ -122,7 +123,8 @@ def run(
 
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder), "CCACHE_DISABLE": "1"}
     try:
-        process = subprocess.Popen(
+        # Children hold the pipes, and one in an endless loop ignores SIGTERM.
+        with session(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -130,27 +132,19 @@ def run(
             text=True,
             errors="replace",
             env=environment,
-            start_new_session=True,
             preexec_fn=confine,
             pass_fds=inherits,
-        )
+        ) as process:
+            out, words = communicate(process, COMPILER_TIMEOUT_S)
     except OSError as error:
         raise UserError(f"{command[0]}: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise UserError(
+            f"{about}: {command[0]} did not end within {COMPILER_TIMEOUT_S:g} s and was stopped; "
+            "does a function call itself?"
+        ) from None
     except subprocess.SubprocessError as error:
         raise UserError(f"{command[0]}: cannot be confined: {error}") from None
-    with process:
-        try:
-            out, words = communicate(process, COMPILER_TIMEOUT_S)
-        except BaseException as error:
-            # Its children hold the pipes, and one in an endless loop ignores SIGTERM.
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()  # wait until all processes have closed the pipes
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            raise UserError(
-                f"{about}: {command[0]} did not end within {COMPILER_TIMEOUT_S:g} s and was "
-                "stopped; does a function call itself?"
-            ) from None
     exceeded = _exceeded(process.returncode, words, output_bytes)
     if exceeded:
         raise UserError(f"{about}: {exceeded}; that is no algorithm")

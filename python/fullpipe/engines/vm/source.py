@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.sessions import session
 from fullpipe.engines.vm import debian
 
 #: Where the options of kernels are; and those that every kernel of ours has.
@@ -99,24 +99,18 @@ def folder(path: Path) -> Path:
 def run(command: Sequence[str], folder: Path, work: Path) -> None:
     """Runs a command in a folder. Raises RunError with the last lines of its output if it fails."""
     log = work / "log"
-    with log.open("wb") as output:
-        # A session of its own: what is interrupted ends with all that it has started, and before
-        # its folder goes.
-        process = subprocess.Popen(
+    with (
+        log.open("wb") as output,
+        session(
             command,
             cwd=folder,
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **_REPRODUCIBLE},
-            start_new_session=True,
-        )
-        try:
-            process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            raise
+        ) as process,
+    ):
+        process.wait()
     if process.returncode != 0:
         words = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
         raise RunError(f"{command[0]} failed:\n  " + "\n  ".join(words))
