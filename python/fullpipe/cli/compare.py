@@ -369,7 +369,6 @@ def _show(
 ) -> None:
     """Prints the comparison; `facts`: what its JSON says of the runs besides."""
     from fullpipe.report.comparison import (
-        BOOTSTRAP_SEED,
         compare_harm,
         compare_runs,
         compare_shares,
@@ -388,7 +387,6 @@ def _show(
             "flows_each": wanted.flows,
             "harm_to": wanted.harm_to,
             "seeds": seeds,
-            "bootstrap_seed": BOOTSTRAP_SEED,
             "metrics": [row.to_dict() for row in rows],
             "runs": summaries,
         }
@@ -462,7 +460,7 @@ def _notes(seeds: list[int], rows: list[Row]) -> str:
     of = f"{len(seeds)} runs of each, seeds {seeds[0]} to {seeds[-1]}"
     if len(seeds) == 1:
         of = f"1 run of each, seed {seeds[0]}"
-    lines = [f"{of}; a run is one repetition", "intervals of means: bootstrap (BCa)"]
+    lines = [f"{of}; a run is one repetition", "intervals of means: 95 %, Student's t"]
     test = next((row.test.name for row in rows if row.test is not None), None)
     if test is not None:
         from fullpipe.report.comparison import LEAST_RATIO, LEAST_RELATIVE

@@ -30,7 +30,7 @@ def compare_recorded(
     """Prints the comparison of folders, each of which holds the runs of a group; writes its report
     into the folder `page`. Gives the recordings."""
     from fullpipe.metrics import summarise
-    from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs
+    from fullpipe.report.comparison import compare_runs
     from fullpipe.report.page import write_report
 
     groups = {name: open_all(Path(name)) for name in names}
@@ -41,7 +41,7 @@ def compare_recorded(
         raise UserError("compare: these recordings have no metric in common")
     if as_json:
         metrics = [row.to_dict() for row in rows]
-        document = {"bootstrap_seed": BOOTSTRAP_SEED, "metrics": metrics, "runs": summaries}
+        document = {"metrics": metrics, "runs": summaries}
         print(json.dumps(document, allow_nan=False))
     else:
         print_comparison(rows, groups)

@@ -45,16 +45,14 @@ _HARMS: list[tuple[str, Literal["more", "less"], Callable[[dict[str, Any]], floa
 LEAST_RELATIVE, LEAST_RATIO = 0.05, 0.02
 #: Metrics that are ratios: name -> what 1 is in its unit.
 _RATIOS = {"utilisation": 100.0, "loss": 100.0, "Jain index": 1.0}
-#: Of the bootstrap: the same runs give the same interval.
-BOOTSTRAP_SEED = 1
 #: Fewer runs have no interval, and a page of them does not wait for the libraries of statistics.
 LEAST_RUNS = 3
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One metric of one group of n runs: mean and 95 % bootstrap interval; `method` says which
-    bootstrap, or "constant" where all runs gave the same. None where n is below 3."""
+    """One metric of one group of n runs: mean and 95 % interval; `method` is "Student's t", or
+    "constant" where all runs gave the same. None where n is below 3."""
 
     n: int
     mean: float
@@ -151,16 +149,21 @@ def _of_kinds(summaries: Mapping[str, Sequence[dict[str, Any]]]) -> list[Row]:
 
 
 def compare_values(
-    metric: str, unit: str, digits: int, values: Mapping[str, Sequence[float | None]]
+    metric: str,
+    unit: str,
+    digits: int,
+    values: Mapping[str, Sequence[float | None]],
+    lowest: float = 0.0,
 ) -> Row | None:
-    """The row of one metric from one value a run; None where a run has none."""
+    """The row of one metric from one value a run; None where a run has none. No interval reaches
+    below `lowest`, the least that the metric can be."""
     finite = {
         label: [value for value in column if value is not None and math.isfinite(value)]
         for label, column in values.items()
     }
     if any(not column or len(column) < len(values[label]) for label, column in finite.items()):
         return None
-    cells = {label: _cell(column) for label, column in finite.items()}
+    cells = {label: _cell(column, lowest) for label, column in finite.items()}
     test = _test(finite) if len(finite) > 1 else None
     return Row(metric, unit, digits, cells, test, _differences(metric, finite))
 
@@ -202,7 +205,7 @@ def compare_harm(
             ]
             for label, runs in beside.items()
         }
-        row = compare_values(f"harm: {name}", "", 3, harms)
+        row = compare_values(f"harm: {name}", "", 3, harms, -math.inf)
         if row is not None:
             rows.append(row)
     return rows
@@ -215,16 +218,16 @@ def _others(summary: dict[str, Any]) -> dict[str, Any]:
     return group
 
 
-def _cell(values: list[float]) -> Cell:
-    bare = Cell(len(values), float(np.mean(values)), None, None, None, values)
+def _cell(values: list[float], lowest: float) -> Cell:
+    mean = float(np.mean(values))
     if len(values) < LEAST_RUNS:
-        return bare
-    from fullpipe.statistics.bootstrap import bootstrap_interval
+        return Cell(len(values), mean, None, None, None, values)
+    if min(values) == max(values):
+        return Cell(len(values), mean, mean, mean, "constant", values)
+    from fullpipe.statistics.intervals import half_width
 
-    around = bootstrap_interval(values, seed=BOOTSTRAP_SEED)
-    if around is None:
-        return bare
-    return Cell(len(values), around.estimate, around.low, around.high, around.method, values)
+    half = half_width(values)
+    return Cell(len(values), mean, max(mean - half, lowest), mean + half, "Student's t", values)
 
 
 def _differences(metric: str, groups: Mapping[str, list[float]]) -> dict[str, Difference]:

@@ -18,7 +18,7 @@ from fullpipe.plots.model import Plot, within
 from fullpipe.plots.plotly_renderer import html
 from fullpipe.recording.recording import Recording
 from fullpipe.report import provenance
-from fullpipe.report.comparison import BOOTSTRAP_SEED, compare_runs, compare_shares
+from fullpipe.report.comparison import compare_runs, compare_shares
 from fullpipe.report.distributions import box_plots, cdf_plots
 from fullpipe.report.headline import headline
 from fullpipe.report.naming import differences
@@ -119,7 +119,6 @@ def render(groups: Sequence[Group], title: str | None, plotly: Markup | None) ->
         headlines=[headline(group) for group in groups[:MAX_HEADLINES]],
         comparison=_comparison(groups) if len(runs) > 1 else [],
         shares=[(group, compare_shares([run.summary for run in group.runs])) for group in groups],
-        bootstrap_seed=BOOTSTRAP_SEED,
         predictions=_predictions(groups, draw),
         distributions=[draw(plot, f"all-{plot.key}", alarm) for plot in distributions],
         tradeoff=None if against.empty else draw(against, "all-tradeoff", alarm),
