@@ -39,6 +39,9 @@
 
 #define CC_DEFAULT_TSO_SEGS 2u      /* Linux sysctl tcp_min_tso_segs */
 #define CC_DEFAULT_SNDBUF_FACTOR 2u /* Linux tcp_sndbuf_expand() */
+#define CC_PACING_SS_PERCENT 200u   /* Linux sysctl tcp_pacing_ss_ratio */
+#define CC_PACING_CA_PERCENT 120u   /* Linux sysctl tcp_pacing_ca_ratio */
+
 /* What of a connection the contract remembers between calls. Zeroed by the host before init. */
 struct cc_kept {
 	u32 sndbuf_factor;
@@ -47,14 +50,22 @@ struct cc_kept {
 	struct cc_recovery recovery; /* CC_HOST_RECOVERS */
 };
 
-/* Linux tcp_update_pacing_rate(): twice the window in a round trip in slow start, 1.2 times after,
- * so that the window and not the pacing decides. */
+/* Linux tcp_update_pacing_rate(): a percentage of the window in a round trip, in slow start and
+ * after it, so that the window and not the pacing decides. `srtt_us8` is eight round trips. */
+CC_INLINE u64 cc_window_rate_Bps(const struct cc_ctl *ctl, u32 packets_out, u32 mss_bytes,
+				 u64 srtt_us8, u32 ss_percent, u32 ca_percent)
+{
+	u64 window = (u64)cc_max_u32(ctl->cwnd, packets_out) * mss_bytes;
+	u32 percent = ctl->cwnd < ctl->ssthresh / 2 ? ss_percent : ca_percent;
+
+	return window * percent * (CC_USEC_PER_SEC / 100 * 8) / cc_max_u64(srtt_us8, 1);
+}
+
 CC_INLINE u64 cc_default_pacing_rate(const struct cc_conn *conn, const struct cc_ctl *ctl)
 {
-	u64 window = (u64)cc_max_u32(ctl->cwnd, conn->packets_out) * conn->mss_bytes;
-	u64 percent = ctl->cwnd < ctl->ssthresh / 2 ? 200 : 120;
-
-	return window * percent * (CC_USEC_PER_SEC / 100) / cc_max_u32(conn->srtt_us, 1);
+	return cc_window_rate_Bps(ctl, conn->packets_out, conn->mss_bytes,
+				  (u64)cc_max_u32(conn->srtt_us, 1) * 8, CC_PACING_SS_PERCENT,
+				  CC_PACING_CA_PERCENT);
 }
 
 CC_INLINE void cc_open_ctl(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl)

@@ -55,6 +55,15 @@ u32 cc_least_burst(struct cc_kept *kept, struct cc_ctl *ctl)
 	return ctl->tso_segs;
 }
 
+const u32 cc_pacing_ss_percent = CC_PACING_SS_PERCENT;
+const u32 cc_pacing_ca_percent = CC_PACING_CA_PERCENT;
+
+u64 cc_window_rate(const struct cc_ctl *ctl, u32 packets_out, u32 mss_bytes, u64 srtt_us8,
+		   u32 ss_percent, u32 ca_percent)
+{
+	return cc_window_rate_Bps(ctl, packets_out, mss_bytes, srtt_us8, ss_percent, ca_percent);
+}
+
 void cc_open_ctl_native(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl)
 {
 	cc_open_ctl(kept, flags, ctl);

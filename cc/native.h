@@ -69,6 +69,10 @@ extern const u32 cc_info_variable_count;
 void cc_info_read(const struct cc_info *s, s64 *values);
 /* ctl->tso_segs for an algorithm that is not asked. */
 u32 cc_least_burst(struct cc_kept *kept, struct cc_ctl *ctl);
+/* What a host paces at for an algorithm that names no rate (defaults.h). */
+extern const u32 cc_pacing_ss_percent, cc_pacing_ca_percent;
+u64 cc_window_rate(const struct cc_ctl *ctl, u32 packets_out, u32 mss_bytes, u64 srtt_us8,
+		   u32 ss_percent, u32 ca_percent);
 /* What goes around a call of code that is not C (defaults.h). */
 void cc_open_ctl_native(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl);
 void cc_open_event_native(struct cc_kept *kept, u32 flags, u32 kind, struct cc_ctl *ctl);

@@ -331,6 +331,16 @@ extern "C" {
     pub(crate) fn cc_ring_take_native(ring: *mut c_void, conn: *const Conn, event: *const Event);
     pub(crate) fn cc_ring_sample_native(ring: *const c_void, conn: *const Conn, ack: *mut Ack);
     pub(crate) fn cc_least_burst(kept: *mut Kept, ctl: *mut Ctl) -> u32;
+    pub(crate) static cc_pacing_ss_percent: u32;
+    pub(crate) static cc_pacing_ca_percent: u32;
+    pub(crate) fn cc_window_rate(
+        ctl: *const Ctl,
+        packets_out: u32,
+        mss_bytes: u32,
+        srtt_us8: u64,
+        ss_percent: u32,
+        ca_percent: u32,
+    ) -> u64;
     pub(crate) fn cc_open_ctl_native(kept: *const Kept, flags: u32, ctl: *mut Ctl);
     pub(crate) fn cc_open_event_native(kept: *mut Kept, flags: u32, kind: u32, ctl: *mut Ctl);
     pub(crate) fn cc_settle_ack_native(

@@ -15,6 +15,7 @@ mod layout;
 #[cfg(feature = "external")]
 pub mod log;
 mod native;
+mod pacing;
 mod registry;
 pub mod replay;
 pub mod trace;
@@ -23,6 +24,7 @@ pub use abi::{Ack, CaState, Conn, Ctl, Event, EventKind, Info, INFINITE, ONE};
 pub use controller::{BadParams, Controller};
 pub use dynamic::{DynAlgorithm, Maker};
 pub use native::NativeController;
+pub use pacing::PacingRatios;
 pub use registry::{
     algorithm, algorithms, register, set, sets, Algorithm, Param, Phase, Set, Variable,
 };

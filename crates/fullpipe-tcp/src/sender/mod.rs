@@ -495,12 +495,8 @@ impl Sender {
 
     /// The pacing rate of an algorithm that sets none.
     fn update_pacing_rate(&mut self) {
-        let ctl = self.control.ctl();
-        let window = ctl.cwnd.max(self.flight.out());
-        let in_slow_start = ctl.cwnd < ctl.ssthresh / 2;
-        let rate = self
-            .pacing
-            .default_rate(window, in_slow_start, self.rtt.smoothed8());
+        let (ctl, out) = (self.control.ctl(), self.flight.out());
+        let rate = self.pacing.default_rate(ctl, out, self.rtt.smoothed8());
         self.control.ctl_mut().pacing_rate_bytes_per_s = rate;
     }
 }

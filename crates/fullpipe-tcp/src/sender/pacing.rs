@@ -2,6 +2,8 @@
 //! tcp_update_skb_after_send(), tcp_pacing_check() and tcp_tso_autosize() of tcp_output.c,
 //! tcp_update_pacing_rate() of tcp_input.c. Must never know why something is sent.
 
+use fullpipe_cc::{Ctl, PacingRatios};
+
 use crate::skb::GSO_MAX_BYTES;
 
 use super::config::SenderConfig;
@@ -10,9 +12,6 @@ use super::timers::NEVER_NS;
 /// Bursts may be larger at small RTTs: by gso_max at 0, and by half of that every 2^9 us (sysctl
 /// tcp_tso_rtt_log).
 const TSO_RTT_LOG: u32 = 9;
-/// sysctl tcp_pacing_ss_ratio and tcp_pacing_ca_ratio.
-const SLOW_START_PERCENT: u32 = 200;
-const AVOIDANCE_PERCENT: u32 = 120;
 /// The first packets are not paced (tcp_update_skb_after_send(): data_segs_out >= TCP_INIT_CWND).
 const UNPACED_PACKETS: u64 = 10;
 const NS_PER_S: u64 = 1_000_000_000;
@@ -45,13 +44,12 @@ pub(super) struct Pacing {
     is_paced: bool,
     /// sk_pacing_shift.
     shift: u8,
-    mss_bytes: u64,
+    mss_bytes: u32,
     gso_max_segments: u32,
     /// SO_MAX_PACING_RATE.
     most_bytes_per_s: u64,
     tso_rtt_log: u32,
-    slow_start_percent: u64,
-    avoidance_percent: u64,
+    ratios: PacingRatios,
     /// When the next packet may leave (tcp_wstamp_ns).
     next_ns: u64,
     /// When the pacing timer expires; [`NEVER_NS`]: it does not run.
@@ -67,17 +65,23 @@ impl Pacing {
     pub(super) fn new(config: &SenderConfig, is_requested: bool) -> Self {
         let is_fq = config.pacing == fullpipe_plan::Pacing::Fq;
         let sysctl = &config.sysctl;
-        let percent = |set: Option<u32>, usual| set.unwrap_or(usual).into();
+        let linux = PacingRatios::default();
         Self {
             is_fq,
             is_paced: is_fq || is_requested || config.is_rate_limited(),
             shift: config.pacing_shift,
-            mss_bytes: config.mss_bytes.into(),
+            mss_bytes: config.mss_bytes,
             gso_max_segments: config.gso_max_segments,
             most_bytes_per_s: config.max_pacing_bytes_per_s,
             tso_rtt_log: sysctl.tcp_tso_rtt_log.unwrap_or(TSO_RTT_LOG),
-            slow_start_percent: percent(sysctl.tcp_pacing_ss_ratio, SLOW_START_PERCENT),
-            avoidance_percent: percent(sysctl.tcp_pacing_ca_ratio, AVOIDANCE_PERCENT),
+            ratios: PacingRatios {
+                slow_start_percent: sysctl
+                    .tcp_pacing_ss_ratio
+                    .unwrap_or(linux.slow_start_percent),
+                avoidance_percent: sysctl
+                    .tcp_pacing_ca_ratio
+                    .unwrap_or(linux.avoidance_percent),
+            },
             next_ns: 0,
             timer_ns: NEVER_NS,
             last_ns: 0,
@@ -167,7 +171,7 @@ impl Pacing {
         if rtt_shift < 32 {
             bytes += GSO_MAX_BYTES >> rtt_shift;
         }
-        let packets = (bytes.min(GSO_MAX_BYTES) / self.mss_bytes) as u32;
+        let packets = (bytes.min(GSO_MAX_BYTES) / u64::from(self.mss_bytes)) as u32;
         let most = match size.most {
             0 => self.gso_max_segments,
             most => most.min(self.gso_max_segments),
@@ -175,16 +179,11 @@ impl Pacing {
         packets.max(size.least).min(most)
     }
 
-    /// tcp_update_pacing_rate(): 200 % of a window in an RTT in slow start, 120 % afterwards, for algorithms
-    /// that set no pacing rate. `srtt_us8` is eight times the RTT.
+    /// The rate of algorithms that set none. `srtt_us8` is eight times the RTT.
     #[inline]
-    pub(super) fn default_rate(&self, window: u32, in_slow_start: bool, srtt_us8: u64) -> u64 {
-        let percent = match in_slow_start {
-            true => self.slow_start_percent,
-            false => self.avoidance_percent,
-        };
-        let rate = self.mss_bytes * u64::from(window) * percent * 80_000;
-        (rate / srtt_us8.max(1)).min(self.most_bytes_per_s)
+    pub(super) fn default_rate(&self, ctl: &Ctl, packets_out: u32, srtt_us8: u64) -> u64 {
+        let rate = self.ratios.rate(ctl, packets_out, self.mss_bytes, srtt_us8);
+        rate.min(self.most_bytes_per_s)
     }
 }
 
@@ -206,6 +205,16 @@ mod tests {
         paced.charge(first, 9, 9 * 1448, RATE);
         assert_eq!(paced.next_ns(), 0, "the initial window is not paced");
         paced
+    }
+
+    /// The default rate of 100 packets in 100 ms.
+    fn default_rate(pacing: &Pacing, ssthresh: u32) -> u64 {
+        let ctl = Ctl {
+            cwnd: 100,
+            ssthresh,
+            ..Ctl::default()
+        };
+        pacing.default_rate(&ctl, 100, 800_000)
     }
 
     fn send(pacing: &mut Pacing, now_ns: u64) -> u64 {
@@ -283,9 +292,8 @@ mod tests {
     #[test]
     fn a_window_is_sent_in_half_an_rtt_in_slow_start_and_five_sixths_later() {
         let pacing = Pacing::new(&config(), false);
-        // 100 packets in 100 ms.
-        assert_eq!(pacing.default_rate(100, true, 800_000), 2 * 1_448_000);
-        assert_eq!(pacing.default_rate(100, false, 800_000), 1_448_000 * 6 / 5);
+        assert_eq!(default_rate(&pacing, u32::MAX), 2 * 1_448_000);
+        assert_eq!(default_rate(&pacing, 100), 1_448_000 * 6 / 5);
     }
 
     #[test]
@@ -296,9 +304,9 @@ mod tests {
         };
         let pacing = Pacing::new(&config, false);
         assert!(pacing.is_paced());
-        // 100 packets in 100 ms are 1,448,000 bytes a second, of which 200 % and 120 %.
-        assert_eq!(pacing.default_rate(100, true, 800_000), 2_000_000);
-        assert_eq!(pacing.default_rate(100, false, 800_000), 1_737_600);
+        // They are 1,448,000 bytes a second, of which 200 % and 120 %.
+        assert_eq!(default_rate(&pacing, u32::MAX), 2_000_000);
+        assert_eq!(default_rate(&pacing, 100), 1_737_600);
     }
 
     #[test]
@@ -317,8 +325,8 @@ mod tests {
             },
             true,
         );
-        assert_eq!(pacing.default_rate(100, true, 800_000), 2_172_000);
-        assert_eq!(pacing.default_rate(100, false, 800_000), 1_448_000);
+        assert_eq!(default_rate(&pacing, u32::MAX), 2_172_000);
+        assert_eq!(default_rate(&pacing, 100), 1_448_000);
         // A quarter of 65,279 bytes at 2^13 us, and none of it by default.
         let size = BurstSize {
             rate_bytes_per_s: 0,
