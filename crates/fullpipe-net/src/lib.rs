@@ -32,7 +32,7 @@ pub use link::{
     Direction, DirectionState, Exit, Link, Passage, Passed, QueuedDirection, WireDirection,
 };
 pub use medium::{AnyLink, Medium};
-pub use packet::{Ecn, HostPair, Packet, PureAck};
+pub use packet::{Ecn, HostPair, Packet, PureAck, LINK_HEADER_BYTES};
 pub use queue::{Aqm, Counters, Qdisc, Queue};
 pub use rng::{derive_seed, purpose, Rng};
 pub use row::{Batch, LinkDirection, Route, Row};

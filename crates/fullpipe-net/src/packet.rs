@@ -1,5 +1,8 @@
 //! What path elements need to know of a packet. Never what it carries.
 
+/// Ethernet's header, which Linux counts with a packet in a qdisc (psched_mtu()).
+pub const LINK_HEADER_BYTES: u32 = 14;
+
 /// The two ECN bits of the IP header (RFC 3168, RFC 8311).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {

@@ -25,7 +25,7 @@ pub use cc_row::CcSamples;
 pub use flow::{CcChoice, EcnKind, Flow, OnOff, Pattern, Stack};
 pub use fullpipe_net::Kernel;
 pub use host::{AckPolicy, CcFacts, HostOptions, HostWork, Pacing, RateRestart, ReaderPauses};
-pub use links::{Access, ConnectionOrigin, Link};
+pub use links::{Access, ConnectionOrigin, Link, TCP_HEADERS_BYTES};
 pub use plan::Plan;
 pub use probe::{Probe, ProbeKind};
 pub use route::{FlowDirection, Hosts, Route};

@@ -86,11 +86,11 @@ pub struct Access {
 }
 
 /// Headers of IPv4 and TCP, and the timestamp option with its padding: 20 + 20 + 12.
-const HEADER_BYTES: u32 = 52;
+pub const TCP_HEADERS_BYTES: u32 = 52;
 
 impl Access {
     /// The payload of TCP's largest packet.
     pub fn mss_bytes(&self) -> u32 {
-        self.mtu_bytes - HEADER_BYTES
+        self.mtu_bytes - TCP_HEADERS_BYTES
     }
 }

@@ -1,18 +1,18 @@
 //! Packets in flight: which flow they belong to, their IP header, and what they carry.
 
-use fullpipe_net::{Direction, Ecn, HostPair, Packet, PureAck};
-use fullpipe_plan::Hosts;
+use fullpipe_net::{Direction, Ecn, HostPair, Packet, PureAck, LINK_HEADER_BYTES};
+use fullpipe_plan::{Hosts, TCP_HEADERS_BYTES};
 use fullpipe_tcp::{Ack, Data, HandshakePacket};
 
-/// Ethernet, IPv4 and TCP headers with timestamps: 14 + 20 + 20 + 12.
-pub(crate) const HEADER_BYTES: u32 = 66;
+/// What a packet of TCP has beside its payload.
+pub(crate) const HEADER_BYTES: u32 = LINK_HEADER_BYTES + TCP_HEADERS_BYTES;
 /// An ICMP echo with 56 bytes of payload, as ping sends it; UDP probes have the same size.
 const PROBE_BYTES: u32 = 98;
 /// SYN and SYN-ACK have 20 bytes of options where data have 12: MSS, SACK-permitted and window scale
 /// beside timestamps (tcp_syn_options()).
 const SYN_BYTES: u32 = HEADER_BYTES + 8;
-/// Ethernet, IPv4 and UDP headers: 14 + 20 + 8.
-const UDP_HEADER_BYTES: u32 = 42;
+/// Headers of Ethernet, IPv4 and UDP.
+const UDP_HEADER_BYTES: u32 = LINK_HEADER_BYTES + 20 + 8;
 /// What a packet takes of a kernel's memory (skb->truesize) beyond its bytes on the wire: a frame of 1514
 /// bytes takes 2304 on Debian's 6.12 (docs/evidence/queues.md).
 const MEMORY_OVERHEAD_BYTES: u32 = 790;

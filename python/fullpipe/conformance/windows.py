@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fullpipe.base.packets import FRAME_HEADERS_BYTES
 from fullpipe.metrics.view import Floats, View
 from fullpipe.recording.recording import Recording
 
@@ -55,7 +56,7 @@ class Windows:
     @property
     def bdp(self) -> float:
         """The path's, in packets: payload rate x base RTT."""
-        return float(self.rate_bps * self.rtt_s / 8 / (self.mss_bytes + 66))
+        return float(self.rate_bps * self.rtt_s / 8 / (self.mss_bytes + FRAME_HEADERS_BYTES))
 
     @cached_property
     def reductions(self) -> list[Reduction]:

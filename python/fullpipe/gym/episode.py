@@ -15,6 +15,7 @@ import numpy.typing as npt
 from fullpipe import _native
 from fullpipe.api.calls import with_classes
 from fullpipe.base.errors import UserError
+from fullpipe.base.packets import mss_bytes
 from fullpipe.congestion import userfiles
 from fullpipe.congestion.policy import FEATURES, MAX_CWND, Counts, State, features
 from fullpipe.engines.record import AGENT
@@ -34,8 +35,6 @@ _NOTHING = Counts(0, 0, 0, 0, 0, 0, 0)
 #: Agents that would decide within this share of their RTT decide now.
 _TOGETHER = 0.05
 _LEAST_WAIT_NS = 1_000_000
-#: Headers of IPv4 and TCP with timestamps (crates/fullpipe-plan/src/links.rs).
-_HEADER_BYTES = 52
 
 
 class Setting:
@@ -105,7 +104,7 @@ class Episode:
         self.stepper = _native.Stepper(json.dumps(self.plan))
         flows = self.plan["flows"]
         self._agents = [_Agent(Conditions(self.plan, flows[at])) for at in setting.agents]
-        self._mss_bits = 8 * (self.plan["access"]["mtu_bytes"] - _HEADER_BYTES)
+        self._mss_bits = 8 * mss_bytes(self.plan["access"]["mtu_bytes"])
         self._last_ns, self._deciding = 0, list[int]()
 
         self.latest = self._begun()  #: What came out of the latest step, first of the beginning.

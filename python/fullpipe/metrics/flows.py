@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fullpipe.base.packets import wire_bytes
 from fullpipe.metrics.view import Floats, View
 
 _QUANTILES = {"min": 0.0, "p5": 0.05, "p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
@@ -40,7 +41,7 @@ def slowdown(view: View) -> Floats:
     plus one base RTT for the connection and half for the data (Zapletal and Kuipers, HotNets 2023).
     NaN where a flow did not finish."""
     flows = view.flows
-    wire = view.plan["path"]["mtu_bytes"] + 14
+    wire = wire_bytes(view.plan["path"]["mtu_bytes"])
     volume_bytes = flows["bytes_delivered"] * wire / flows["mss_bytes"]
     work_s = view.carrying.drain_s(flows["start_us"] / 1e6, volume_bytes)
     return completion_s(view) / (work_s + 1.5 * flows["base_rtt_us"] / 1e6)

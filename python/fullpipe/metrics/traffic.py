@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fullpipe import _native
-from fullpipe.base.packets import mss_bytes
+from fullpipe.base.packets import FRAME_HEADERS_BYTES, mss_bytes
 from fullpipe.metrics.carrying import Carrying
 from fullpipe.metrics.flows import finite, spread
 from fullpipe.metrics.view import Floats, View
@@ -25,8 +25,6 @@ SIZE_CLASSES = (
     (1e7, "to 10,000,000 B"),
     (np.inf, "above"),
 )
-#: Ethernet, IPv4 and TCP with timestamps: what a packet has beside its payload.
-_FRAME_BYTES = 66
 _SPREAD = ("mean", "p50", "p95", "p99")
 
 
@@ -59,7 +57,7 @@ class TrafficFlows:
     @property
     def wire_bytes(self) -> Floats:
         """Its size in bytes on the wire."""
-        return self.size_bytes * (self.mss_bytes + _FRAME_BYTES) / self.mss_bytes
+        return self.size_bytes * (self.mss_bytes + FRAME_HEADERS_BYTES) / self.mss_bytes
 
     @cached_property
     def work_s(self) -> Floats:

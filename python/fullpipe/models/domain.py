@@ -11,11 +11,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.packets import mss_bytes, wire_bytes
 
+#: The MTU of all models.
+MTU_BYTES = 1500
 #: Frame of a full-sized segment on Ethernet: what htb and bfifo count.
-FRAME_BYTES = 1514
+FRAME_BYTES = wire_bytes(MTU_BYTES)
 #: Payload of such a segment with TCP timestamps: what goodput counts.
-PAYLOAD_BYTES = 1448
+PAYLOAD_BYTES = mss_bytes(MTU_BYTES)
 
 #: Loss-based congestion controls that the models know.
 LOSS_BASED = ("cubic", "reno")

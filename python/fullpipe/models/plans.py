@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fullpipe.base.errors import UserError
-from fullpipe.models.domain import FRAME_BYTES, LOSS_BASED, Caution
+from fullpipe.models.domain import FRAME_BYTES, LOSS_BASED, MTU_BYTES, Caution
 from fullpipe.models.extended import KNOWN as EXTENDED_KNOWN
 from fullpipe.models.extended import ExtendedRun
 from fullpipe.models.fluid import PROGRAM_NAMES, FluidRun
@@ -141,7 +141,7 @@ def _cautions(plan: Plan, kind: str) -> list[Caution]:
         )
     if path["reverse_rate_bps"] is not None:
         cautions.append(Caution("one_bottleneck", "the limit of the way back is ignored"))
-    if path["mtu_bytes"] != FRAME_BYTES - 14:
+    if path["mtu_bytes"] != MTU_BYTES:
         cautions.append(
             Caution(
                 "full_sized_frames",

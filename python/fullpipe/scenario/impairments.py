@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from fullpipe.base.packets import wire_bytes
 from fullpipe.scenario.delay_distributions import table_of
 from fullpipe.scenario.fields import TIME, Duration, Rate, Ratio, Section, Size
 
@@ -136,8 +137,8 @@ def check_impairments(keys: Impairments, delay_ns: int, mtu_bytes: int) -> None:
     _check_jitter(keys, delay_ns)
     if keys.reorder_gap > 1 and not keys.reorder:
         raise ValueError("reorder_gap: needs reorder above 0")
-    if keys.policer and keys.policer.burst < mtu_bytes + 14:
-        raise ValueError(f"policer.burst: must hold a packet, {mtu_bytes + 14}B on the wire")
+    if keys.policer and keys.policer.burst < (least := wire_bytes(mtu_bytes)):
+        raise ValueError(f"policer.burst: must hold a packet, {least}B on the wire")
 
 
 def _check_jitter(keys: Impairments, delay_ns: int) -> None:

@@ -22,7 +22,7 @@ from pydantic import (
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.base.overrides import apply_changes
-from fullpipe.base.packets import wire_bytes
+from fullpipe.base.packets import datagram_bytes, mss_bytes, wire_bytes
 from fullpipe.base.refusals import explain
 from fullpipe.congestion.registry import Table, check_choices
 from fullpipe.scenario.applications import MAX_CONNECTIONS, MAX_DATAGRAMS, Page, Udp
@@ -217,9 +217,9 @@ class Scenario(Section):
         if sent > MAX_DATAGRAMS:
             raise ValueError(f"udp: {sent} datagrams in all, at most {MAX_DATAGRAMS}")
         for index, udp in enumerate(self.udp):
-            if udp.payload > self.path.mtu - 28:
-                raise ValueError(f"udp.{index}.payload: path.mtu leaves {self.path.mtu - 28}")
-        packet_bytes = self.path.mtu - 52  # headers of IPv4 and TCP, timestamps included
+            if udp.payload > (most := datagram_bytes(self.path.mtu)):
+                raise ValueError(f"udp.{index}.payload: path.mtu leaves {most}")
+        packet_bytes = mss_bytes(self.path.mtu)
         for index, flow in enumerate(self.flow):
             if flow.receive_window is not None and flow.receive_window < packet_bytes:
                 raise ValueError(

@@ -5,7 +5,8 @@ use std::mem::size_of;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use fullpipe_differential::queue::{Answer, Arrival, Departure, Script, HEADER_BYTES};
+use fullpipe_differential::queue::{Answer, Arrival, Departure, Script};
+use fullpipe_net::LINK_HEADER_BYTES;
 use nix::poll::{PollFd, PollFlags};
 
 use super::alarm::Alarm;
@@ -93,7 +94,7 @@ impl Bench {
             from: (from, port),
             to: (to, port),
         };
-        let ip_bytes = (arrival.bytes - HEADER_BYTES) as usize;
+        let ip_bytes = (arrival.bytes - LINK_HEADER_BYTES) as usize;
         let packet = datagram(route, ip_bytes, arrival.tos, number);
         let neighbour = link_address(self.hosts.near.index, Some(self.hosts.far.mac));
         set_option(&self.sender, libc::SO_PRIORITY, priority(arrival.tos))

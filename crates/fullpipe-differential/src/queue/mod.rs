@@ -19,4 +19,4 @@ pub use compare::compare;
 pub use draw::draw;
 pub use model::play;
 pub use options::Kind;
-pub use script::{shorter, Arrival, Script, HEADER_BYTES, LEAST_BYTES};
+pub use script::{shorter, Arrival, Script, LEAST_BYTES};

@@ -2,11 +2,11 @@
 
 use fullpipe_net::{
     derive_seed, Aqm, Direction, Ecn, HostPair, Kernel, Link, Packet, Passed, Qdisc, Wire,
-    WireDirection,
+    WireDirection, LINK_HEADER_BYTES,
 };
 
 use super::answer::{Answer, Departure};
-use super::script::{Arrival, Script, HEADER_BYTES};
+use super::script::{Arrival, Script};
 
 /// Of the ports of both sides, without the link header.
 const MTU_BYTES: u32 = 1_500;
@@ -189,7 +189,8 @@ fn memory_bytes(wire_bytes: u32, kernel: Kernel) -> u32 {
     const SK_BUFF_BYTES: u32 = 256;
     const SMALL_HEAD_BYTES: u32 = 704;
     const LINE_BYTES: u32 = 64;
-    let data_bytes = (LINK_ROOM_BYTES + wire_bytes - HEADER_BYTES).next_multiple_of(LINE_BYTES);
+    let data_bytes =
+        (LINK_ROOM_BYTES + wire_bytes - LINK_HEADER_BYTES).next_multiple_of(LINE_BYTES);
     let needed_bytes = data_bytes + SHARED_INFO_BYTES;
     let has_small_heads = kernel >= Kernel::Linux6_4;
     SK_BUFF_BYTES

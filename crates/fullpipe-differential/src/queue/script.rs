@@ -1,14 +1,12 @@
 //! Scripts: a queue at a rate, and the packets that arrive at it.
 
-use fullpipe_net::{Ecn, Qdisc};
+use fullpipe_net::{Ecn, Qdisc, LINK_HEADER_BYTES};
 use serde::{Deserialize, Serialize};
 
 use crate::shorter::without_parts;
 
-/// The link header, which a queue counts with a packet (Ethernet).
-pub const HEADER_BYTES: u32 = 14;
 /// The least packet: Ethernet, IPv4, UDP and its number.
-pub const LEAST_BYTES: u32 = HEADER_BYTES + 20 + 8 + 4;
+pub const LEAST_BYTES: u32 = LINK_HEADER_BYTES + 20 + 8 + 4;
 
 /// One script. Times count from the moment in which the queue is made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

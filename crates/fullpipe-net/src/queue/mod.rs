@@ -26,10 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use self::discipline::Parameters;
 use self::discipline::{Discipline, Environment, Outcome};
 use crate::kernel::Kernel;
-use crate::packet::Packet;
-
-/// Bytes of the header that Linux counts with a packet in a qdisc (Ethernet; psched_mtu()).
-const LINK_HEADER_BYTES: u32 = 14;
+use crate::packet::{Packet, LINK_HEADER_BYTES};
 
 /// From a line for each discipline: the parameters in a plan, `AnyDiscipline` and its calls.
 macro_rules! registry {

@@ -1,6 +1,6 @@
 //! Shapers of a link's rate: htb with one class, and tbf.
 
-use fullpipe_net::{Framing, Overhead};
+use fullpipe_net::{Framing, Overhead, LINK_HEADER_BYTES};
 
 use super::attach::{handle, put, CHANGE};
 use super::spec::{rate_spec, ticks, PacketCost, Spec};
@@ -11,8 +11,6 @@ use crate::net::netlink::{Message, CREATE};
 pub(crate) const HTB_CLASS: u32 = 0x1_0010;
 /// Credit that testbeds give htb: a packet and a bit (bytes).
 const BURST_BYTES: u32 = 1600;
-/// Ethernet.
-const LINK_HEADER_BYTES: u32 = 14;
 // linux/pkt_sched.h
 const TCA_HTB_PARMS: u16 = 1;
 const TCA_HTB_INIT: u16 = 2;
