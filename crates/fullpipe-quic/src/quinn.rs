@@ -4,30 +4,27 @@
 //! control calls its pacing rate goes into qlog only (congestion.rs). That is why `pacing_rate_bps` is made
 //! of the window here. Phases of BBR come from the text that `Debug` makes of it, as its fields are private.
 
-use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use fullpipe_transport::{Endpoint, Sample, Setup, Status, Transmit, NONE};
-use quinn_proto::congestion::{
-    Bbr, BbrConfig, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,
-};
+use fullpipe_transport::Sample;
+use quinn_proto as proto;
+use quinn_proto::congestion::{Bbr, BbrConfig, Controller, CubicConfig, NewRenoConfig};
 use quinn_proto::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint,
-    EndpointConfig, Event, RttEstimator, ServerConfig, StreamEvent, StreamId, TransportConfig,
-    VarInt,
+    Connection, DatagramEvent, EcnCodepoint, EndpointConfig, RttEstimator, SendStream,
+    ServerConfig, Transmit,
 };
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::RootCertStore;
 
-use fullpipe_quic_common::seeded::{self, with_seed};
-use fullpipe_quic_common::stacks::{Ends, Stack};
-use fullpipe_quic_common::{
-    addresses, field, instant, micros, phase, rate_bps, text, timer_ns, windowed_phase, Watch,
-    CERTIFICATE, KEY, OVERHEAD_BYTES, SEGMENTS, SERVER_NAME, WINDOW_BYTES, ZEROS,
-};
+use fullpipe_quic_common::stacks::Stack;
+use fullpipe_quic_common::{field, phase, Watch, SEGMENTS};
+
+use self::end::{calls_alike, common_sample, open, Control, Watched};
+
+#[allow(clippy::duplicate_mod)] // of another library (noq.rs)
+#[path = "quinn_like.rs"]
+mod end;
 
 pub(crate) const STACK: Stack = Stack {
     name: "quinn",
@@ -36,293 +33,59 @@ pub(crate) const STACK: Stack = Stack {
     open,
 };
 
-fn open(control: &str, setup: &Setup) -> Result<Ends, String> {
-    let make = || -> Result<[End; 2], String> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let watches = [Watch::default(), Watch::default()];
-        let [client, server] = watches.each_ref().map(|watch| transport(control, watch));
-        let certificate = CertificateDer::from(CERTIFICATE);
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate.clone()).map_err(text)?;
-        let mut client_config =
-            ClientConfig::with_root_certificates(Arc::new(roots)).map_err(text)?;
-        client_config.transport_config(client);
-        let mut server_config =
-            ServerConfig::with_single_cert(vec![certificate], key).map_err(text)?;
-        server_config.transport_config(server);
-        let [watch, other] = watches;
-        Ok([
-            End::new(setup, 0, watch, None, Some(client_config)),
-            End::new(setup, 1, other, Some(Arc::new(server_config)), None),
-        ])
-    };
-    let ends = with_seed(setup.seed, make)?;
-    Ok(ends.map(|end| Box::new(end) as Box<dyn Endpoint>))
-}
-
-/// All else is as released: MTU discovery up to 1,452 bytes, GSO, ACKs of every second packet, no idle
-/// timeout that a pause of the application could reach.
-fn transport(control: &str, watch: &Watch) -> Arc<TransportConfig> {
-    let inner: Arc<dyn ControllerFactory + Send + Sync> = match control {
+fn controls(name: &str) -> Control {
+    match name {
         "cubic" => Arc::new(CubicConfig::default()),
         "newreno" => Arc::new(NewRenoConfig::default()),
         _ => Arc::new(BbrConfig::default()),
-    };
-    let mut config = TransportConfig::default();
-    config
-        .congestion_controller_factory(Arc::new(Factory(inner, watch.clone())))
-        .stream_receive_window(VarInt::from_u32(WINDOW_BYTES))
-        .receive_window(VarInt::from_u32(2 * WINDOW_BYTES))
-        .send_window(u64::from(WINDOW_BYTES))
-        .max_idle_timeout(None);
-    Arc::new(config)
+    }
 }
 
-struct End {
-    endpoint: quinn_proto::Endpoint,
+fn new_endpoint(
+    config: Arc<EndpointConfig>,
+    server_config: Option<Arc<ServerConfig>>,
+) -> proto::Endpoint {
+    proto::Endpoint::new(config, server_config, true, None)
+}
+
+fn handle(
+    endpoint: &mut proto::Endpoint,
+    now: Instant,
     peer: SocketAddr,
-    client_config: Option<ClientConfig>,
-    connection: Option<(ConnectionHandle, Connection)>,
-    watch: Watch,
-    sends: bool,
-    seed: u64,
-    unsent_bytes: u64,
-    stream: Option<StreamId>,
-    /// What the endpoint itself answered to a datagram.
-    answers: Vec<Vec<u8>>,
-    scratch: Vec<u8>,
-    received_bytes: u64,
-    is_established: bool,
-    is_finished: bool,
-    lost: Option<ConnectionError>,
+    ecn: Option<EcnCodepoint>,
+    data: BytesMut,
+    answer: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, peer, None, ecn, data, answer)
 }
 
-impl End {
-    fn new(
-        setup: &Setup,
-        end: u64,
-        watch: Watch,
-        server_config: Option<Arc<ServerConfig>>,
-        client_config: Option<ClientConfig>,
-    ) -> Self {
-        let mut config = EndpointConfig::default();
-        config.rng_seed(Some(seeded::bytes(setup.seed, end)));
-        let endpoint = quinn_proto::Endpoint::new(Arc::new(config), server_config, true, None);
-        Self {
-            endpoint,
-            peer: addresses()[1 - end as usize],
-            client_config,
-            connection: None,
-            watch,
-            sends: setup.server_sends == (end == 1),
-            seed: setup.seed ^ (end + 1),
-            unsent_bytes: setup.unsent_bytes,
-            stream: None,
-            answers: Vec::new(),
-            scratch: Vec::new(),
-            received_bytes: 0,
-            is_established: false,
-            is_finished: false,
-            lost: None,
-        }
-    }
-
-    /// Handles what the connection has to tell.
-    fn poll(&mut self) {
-        let Some((handle, connection)) = &mut self.connection else {
-            return;
-        };
-        while let Some(event) = connection.poll() {
-            match event {
-                Event::Connected => self.is_established = true,
-                Event::ConnectionLost { reason } => self.lost = Some(reason),
-                Event::Stream(StreamEvent::Opened { .. }) => {
-                    self.stream = connection.streams().accept(Dir::Uni).or(self.stream);
-                }
-                Event::Stream(StreamEvent::Finished { .. }) => self.is_finished = true,
-                _ => {}
-            }
-        }
-        if !self.sends {
-            self.received_bytes += read(connection, self.stream);
-        }
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(answer);
-            }
-        }
-    }
-
-    /// The stream of the data.
-    fn open_stream(&mut self) -> Option<StreamId> {
-        let (_, connection) = self.connection.as_mut()?;
-        if self.stream.is_none() && self.is_established {
-            self.stream = connection.streams().open(Dir::Uni);
-        }
-        self.stream
-    }
+fn window_bytes(connection: &Connection) -> u64 {
+    connection.congestion_state().window()
 }
 
-/// Reads all that is in order.
-fn read(connection: &mut Connection, stream: Option<StreamId>) -> u64 {
-    let Some(stream) = stream else {
-        return 0;
-    };
-    let mut received = connection.recv_stream(stream);
-    let Ok(mut chunks) = received.read(true) else {
-        return 0;
-    };
-    let mut bytes = 0;
-    while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-        bytes += chunk.bytes.len() as u64;
-    }
-    let _ = chunks.finalize(); // what is due is sent with the next call
-    bytes
+fn write_chunk(mut stream: SendStream<'_>, chunk: Bytes) -> usize {
+    let written = stream.write_chunks(&mut [chunk]);
+    written.map_or(0, |written| written.bytes)
 }
 
-impl Endpoint for End {
-    fn start(&mut self, now_ns: u64) {
-        let Some(config) = self.client_config.take() else {
-            return;
-        };
-        let (endpoint, peer) = (&mut self.endpoint, self.peer);
-        let connect = move || endpoint.connect(instant(now_ns), config, peer, SERVER_NAME);
-        self.connection = with_seed(self.seed, connect).ok();
-    }
+fn poll_transmit(
+    connection: &mut Connection,
+    now: Instant,
+    buffer: &mut Vec<u8>,
+) -> Option<Transmit> {
+    connection.poll_transmit(now, SEGMENTS, buffer)
+}
 
-    fn receive(&mut self, now_ns: u64, datagram: &[u8], ecn: u8) {
-        let now = instant(now_ns);
-        let (data, ecn) = (BytesMut::from(datagram), EcnCodepoint::from_bits(ecn));
-        self.scratch.clear();
-        let answer = &mut self.scratch;
-        let event = self
-            .endpoint
-            .handle(now, self.peer, None, ecn, data, answer);
-        match event {
-            Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                if let Some((_, connection)) = &mut self.connection {
-                    connection.handle_event(event);
-                }
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                let endpoint = &mut self.endpoint;
-                let accept = move || {
-                    let made = endpoint.accept(incoming, now, answer, None);
-                    made.map_err(|error| error.cause)
-                };
-                match with_seed(self.seed, accept) {
-                    Ok(made) => self.connection = Some(made),
-                    Err(cause) => self.lost = Some(cause),
-                }
-            }
-            Some(DatagramEvent::Response(transmit)) => {
-                self.answers.push(self.scratch[..transmit.size].to_vec());
-            }
-            None => {}
-        }
-        self.poll();
+fn sample(connection: &mut Connection, watch: &Watch) -> Option<Sample> {
+    let control = connection.congestion_state();
+    let metrics = control.metrics();
+    let mut sample = common_sample(&metrics, &connection.stats().path, connection.rtt(), watch);
+    let watched = control.clone_box().into_any().downcast::<Watched>();
+    let inner = watched.map(|watched| watched.inner.clone_box().into_any());
+    if let Ok(Ok(bbr)) = inner.map(|inner| inner.downcast::<Bbr>()) {
+        add_bbr(&mut sample, &format!("{bbr:?}"), metrics.pacing_rate);
     }
-
-    fn on_timer(&mut self, now_ns: u64) {
-        if let Some((_, connection)) = &mut self.connection {
-            connection.handle_timeout(instant(now_ns));
-        }
-        self.poll();
-    }
-
-    fn write(&mut self, _now_ns: u64, bytes: u64) -> u64 {
-        let Some(stream) = self.open_stream() else {
-            return 0;
-        };
-        let Some((_, connection)) = &mut self.connection else {
-            return 0;
-        };
-        if self.unsent_bytes != NONE {
-            let window = 2 * connection.congestion_state().window();
-            connection.set_send_window(window + self.unsent_bytes);
-        }
-        let length = bytes.min(ZEROS.len() as u64) as usize;
-        let mut chunk = [Bytes::from_static(&ZEROS[..length])];
-        let written = connection.send_stream(stream).write_chunks(&mut chunk);
-        written.map_or(0, |written| written.bytes as u64)
-    }
-
-    fn finish(&mut self, _now_ns: u64) {
-        if let (Some(stream), Some((_, connection))) = (self.open_stream(), &mut self.connection) {
-            let _ = connection.send_stream(stream).finish(); // fails if it was finished
-        }
-    }
-
-    fn transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
-        if let Some(answer) = self.answers.pop() {
-            buffer[..answer.len()].copy_from_slice(&answer);
-            return Some(Transmit {
-                bytes: answer.len(),
-                datagram_bytes: answer.len(),
-                ecn: 0,
-            });
-        }
-        let (_, connection) = self.connection.as_mut()?;
-        self.scratch.clear();
-        let sent = connection.poll_transmit(instant(now_ns), SEGMENTS, &mut self.scratch)?;
-        buffer[..sent.size].copy_from_slice(&self.scratch[..sent.size]);
-        Some(Transmit {
-            bytes: sent.size,
-            datagram_bytes: sent.segment_size.unwrap_or(sent.size),
-            ecn: sent.ecn.map_or(0, |ecn| ecn as u8),
-        })
-    }
-
-    fn status(&mut self) -> Status {
-        self.poll();
-        let timer = self
-            .connection
-            .as_mut()
-            .and_then(|(_, connection)| connection.poll_timeout());
-        Status {
-            timer_ns: timer_ns(timer),
-            received_bytes: self.received_bytes,
-            is_established: self.is_established,
-            is_finished: self.is_finished,
-            is_closed: self.lost.is_some(),
-        }
-    }
-
-    fn sample(&mut self) -> Sample {
-        let Some((_, connection)) = &self.connection else {
-            return Sample::default();
-        };
-        let (stats, rtt) = (connection.stats().path, connection.rtt());
-        let control = connection.congestion_state();
-        let metrics = control.metrics();
-        let (cwnd, ssthresh) = (metrics.congestion_window, metrics.ssthresh);
-        let mut sample = Sample {
-            cwnd_bytes: cwnd,
-            ssthresh_bytes: ssthresh.unwrap_or(NONE),
-            inflight_bytes: self.watch.inflight_bytes(),
-            datagram_bytes: u64::from(stats.current_mtu),
-            payload_bytes: u64::from(stats.current_mtu).saturating_sub(OVERHEAD_BYTES),
-            srtt_us: micros(rtt),
-            min_rtt_us: self.watch.min_rtt_us(),
-            pacing_rate_bps: rate_bps(cwnd as f64 * 1.25, rtt),
-            packets_lost: stats.lost_packets,
-            congestion_events: stats.congestion_events,
-            receive_window_bytes: u64::from(WINDOW_BYTES),
-            phase: ssthresh.map_or(NONE, |ssthresh| windowed_phase(cwnd, ssthresh)),
-            ..Sample::default()
-        };
-        let watched = control.clone_box().into_any().downcast::<Watched>();
-        let inner = watched.map(|watched| watched.inner.clone_box().into_any());
-        if let Ok(Ok(bbr)) = inner.map(|inner| inner.downcast::<Bbr>()) {
-            add_bbr(&mut sample, &format!("{bbr:?}"), metrics.pacing_rate);
-        }
-        sample
-    }
-
-    fn failure(&self) -> Option<String> {
-        self.lost.as_ref().map(ToString::to_string)
-    }
+    Some(sample)
 }
 
 /// Adds what BBR shows of itself.
@@ -344,24 +107,6 @@ fn add_bbr(sample: &mut Sample, text: &str, rate_bps: Option<u64>) {
     }
 }
 
-/// Makes congestion controls that are watched.
-struct Factory(Arc<dyn ControllerFactory + Send + Sync>, Watch);
-
-impl ControllerFactory for Factory {
-    fn build(self: Arc<Self>, now: Instant, mtu: u16) -> Box<dyn Controller> {
-        Box::new(Watched {
-            inner: Arc::clone(&self.0).build(now, mtu),
-            watch: self.1.clone(),
-        })
-    }
-}
-
-/// A congestion control, unchanged, and a record of what the stack passes to it.
-struct Watched {
-    inner: Box<dyn Controller>,
-    watch: Watch,
-}
-
 impl Controller for Watched {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
         self.watch.sent(bytes);
@@ -380,18 +125,6 @@ impl Controller for Watched {
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
-    fn on_end_acks(
-        &mut self,
-        now: Instant,
-        in_flight: u64,
-        app_limited: bool,
-        largest_packet_num_acked: Option<u64>,
-    ) {
-        self.watch.acked(in_flight);
-        self.inner
-            .on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
-    }
-
     fn on_congestion_event(
         &mut self,
         now: Instant,
@@ -404,30 +137,5 @@ impl Controller for Watched {
             .on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
     }
 
-    fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.inner.on_mtu_update(new_mtu);
-    }
-
-    fn window(&self) -> u64 {
-        self.inner.window()
-    }
-
-    fn metrics(&self) -> ControllerMetrics {
-        self.inner.metrics()
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Self {
-            inner: self.inner.clone_box(),
-            watch: self.watch.clone(),
-        })
-    }
-
-    fn initial_window(&self) -> u64 {
-        self.inner.initial_window()
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self
-    }
+    calls_alike!();
 }
