@@ -181,7 +181,7 @@ static __always_inline void fp_read_ctl(struct sock *sk, struct fp_socket *s, u3
 	ctl->cwnd = cc_max_u32(tp->snd_cwnd, 1);
 	ctl->ssthresh = tp->snd_ssthresh;
 	ctl->cwnd_cnt = tp->snd_cwnd_cnt;
-	cc_open_event(&s->kept, FP_FLAGS, event_kind, ctl);
+	cc_open_ctl(&s->kept, FP_FLAGS, event_kind, ctl);
 }
 
 /* The facts of a call that is about to be made; `event_kind` is 0 where it is no event. */
@@ -222,6 +222,27 @@ static __always_inline void fp_end(struct sock *sk, struct fp_socket *s)
 	fp_log(s);
 }
 
+/* What follows fp_begin(): the algorithm's call of an event, and what is due after it. */
+static __always_inline void fp_call_event(struct sock *sk, struct fp_socket *s,
+					  const struct cc_event *event)
+{
+	if (fp_is_traced(s))
+		s->call.event = *event;
+	FP_CC(_on_event)(&s->state, fp_parameters(s), &s->call.conn, event, &s->call.after);
+	cc_settle_event(&s->kept, FP_FLAGS, &s->call.conn, event, &s->call.after);
+	fp_end(sk, s);
+}
+
+/* The same of an ACK, with the facts in s->call.ack. */
+static __always_inline void fp_call_ack(struct sock *sk, struct fp_socket *s)
+{
+	u32 cwnd = s->call.after.cwnd;
+
+	FP_CC(_on_ack)(&s->state, fp_parameters(s), &s->call.conn, &s->call.ack, &s->call.after);
+	cc_settle_ack(&s->kept, FP_FLAGS, &s->call.conn, &s->call.ack, cwnd, &s->call.after);
+	fp_end(sk, s);
+}
+
 /* Anything but an ACK; false: this socket is not ours to control. */
 static __always_inline _Bool fp_tell_of(struct sock *sk, struct fp_socket *s, u32 kind, u32 value,
 					u32 packets, u32 delivered_since)
@@ -241,10 +262,7 @@ static __always_inline _Bool fp_tell_of(struct sock *sk, struct fp_socket *s, u3
 		cc_ring_push(&s->ring, &s->call.conn);
 	CC_STEP();
 #endif
-	if (fp_is_traced(s))
-		s->call.event = event;
-	FP_CC(_on_event)(&s->state, fp_parameters(s), &s->call.conn, &event, &s->call.after);
-	cc_settle_event(&s->kept, FP_FLAGS, &s->call.conn, &event, &s->call.after);
+	fp_call_event(sk, s, &event);
 	return 1;
 }
 
@@ -262,8 +280,7 @@ static __always_inline void fp_wake(struct sock *sk, struct fp_socket *s)
 
 	if (!s || !cc_is_timer_due(&s->kept, now_us))
 		return;
-	if (fp_tell(sk, s, CC_EVENT_TIMER, (u32)(now_us - s->kept.timer_us), 0))
-		fp_end(sk, s);
+	fp_tell(sk, s, CC_EVENT_TIMER, (u32)(now_us - s->kept.timer_us), 0);
 	CC_STEP();
 }
 #endif
@@ -321,10 +338,8 @@ u32 fp_ssthresh(u64 *context)
 	u32 ssthresh = ((struct tcp_sock *)sk)->snd_ssthresh;
 
 	fp_keep(ssthresh);
-	if (fp_tell(sk, s, CC_EVENT_SSTHRESH, 0, 0)) {
-		fp_end(sk, s);
+	if (fp_tell(sk, s, CC_EVENT_SSTHRESH, 0, 0))
 		ssthresh = s->call.after.ssthresh;
-	}
 	return ssthresh;
 }
 
@@ -336,10 +351,8 @@ u32 fp_undo_cwnd(u64 *context)
 	u32 cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
 
 	fp_keep(cwnd);
-	if (fp_tell(sk, s, CC_EVENT_UNDO, 0, 0)) {
-		fp_end(sk, s);
+	if (fp_tell(sk, s, CC_EVENT_UNDO, 0, 0))
 		cwnd = s->call.after.cwnd;
-	}
 	return cwnd;
 }
 
@@ -353,15 +366,13 @@ void fp_set_state(u64 *context)
 	if (!fp_tell(sk, s, CC_EVENT_STATE, state, 0))
 		return;
 	s->prior_ca_state = s->call.conn.ca_state;
-	fp_end(sk, s);
 #if FP_OWNS_CWND
 	if (state == CC_CWR) {
 		s->cwr_us = s->call.conn.now_us;
 	} else if (s->prior_ca_state == CC_CWR && s->cwr_us == s->call.conn.now_us &&
 		   state < CC_CWR) {
 		s->cwr_us = 0;
-		if (fp_tell(sk, s, CC_EVENT_TLP_RECOVERY, 0, 0))
-			fp_end(sk, s);
+		fp_tell(sk, s, CC_EVENT_TLP_RECOVERY, 0, 0);
 	}
 #endif
 }
@@ -424,8 +435,7 @@ void fp_cwnd_event(u64 *context)
 	else
 		return;
 	s = fp_find(sk);
-	if (fp_tell(sk, s, kind, 0, 0))
-		fp_end(sk, s);
+	fp_tell(sk, s, kind, 0, 0);
 }
 
 FP_ENTRY
@@ -434,8 +444,7 @@ void fp_cwnd_event_tx_start(u64 *context)
 	struct sock *sk = (void *)context[0];
 	struct fp_socket *s = fp_find(sk);
 
-	if (fp_tell(sk, s, CC_EVENT_TX_START, 0, 0))
-		fp_end(sk, s);
+	fp_tell(sk, s, CC_EVENT_TX_START, 0, 0);
 }
 
 #if FP_WANTS_ACKS
@@ -448,8 +457,7 @@ void fp_in_ack_event(u64 *context)
 	if (!fp_wants(CC_WANTS_ACKS))
 		return;
 	s = fp_find(sk);
-	if (fp_tell(sk, s, CC_EVENT_ACK, (u32)context[1], 0))
-		fp_end(sk, s);
+	fp_tell(sk, s, CC_EVENT_ACK, (u32)context[1], 0);
 }
 #endif
 
@@ -469,8 +477,7 @@ void fp_pkts_acked(u64 *context)
 	since = sample->in_flight / ((struct tcp_sock *)sk)->mss_cache;
 #endif
 	s = fp_find(sk);
-	if (fp_tell_of(sk, s, CC_EVENT_RTT, (u32)rtt_us, sample->pkts_acked, since))
-		fp_end(sk, s);
+	fp_tell_of(sk, s, CC_EVENT_RTT, (u32)rtt_us, sample->pkts_acked, since);
 }
 #endif
 
@@ -510,7 +517,6 @@ void fp_cong_control(u64 *context)
 	struct sock *sk = (void *)context[0];
 	const struct rate_sample *rs;
 	struct fp_socket *s;
-	u32 cwnd;
 
 	rs = fp_rate_sample(context);
 	s = fp_find(sk);
@@ -521,7 +527,6 @@ void fp_cong_control(u64 *context)
 	fp_wake(sk, s);
 #endif
 	fp_begin(sk, s, FP_CALL_ACK, 0);
-	cwnd = s->call.after.cwnd;
 	s->cwr_us = 0;
 	fp_read_ack((const void *)sk, rs, &s->call.ack);
 #if FP_WANTS_RING
@@ -529,9 +534,7 @@ void fp_cong_control(u64 *context)
 	fp_sample(sk, s);
 #endif
 	CC_STEP();
-	FP_CC(_on_ack)(&s->state, fp_parameters(s), &s->call.conn, &s->call.ack, &s->call.after);
-	cc_settle_ack(&s->kept, FP_FLAGS, &s->call.conn, &s->call.ack, cwnd, &s->call.after);
-	fp_end(sk, s);
+	fp_call_ack(sk, s);
 }
 
 FP_ENTRY
@@ -545,7 +548,6 @@ u32 fp_min_tso_segs(u64 *context)
 #endif
 	if (!fp_tell(sk, s, CC_EVENT_SEND, 0, 0))
 		return CC_DEFAULT_TSO_SEGS;
-	fp_end(sk, s);
 	return s->call.after.tso_segs;
 }
 
@@ -571,8 +573,7 @@ void fp_cong_avoid(u64 *context)
 #endif
 	fp_begin(sk, s, FP_CALL_ACK, 0);
 	s->call.ack.acked_sacked = acked;
-	FP_CC(_on_ack)(&s->state, fp_parameters(s), &s->call.conn, &s->call.ack, &s->call.after);
-	fp_end(sk, s);
+	fp_call_ack(sk, s);
 }
 #endif
 

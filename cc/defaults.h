@@ -5,7 +5,7 @@
  * Every host makes a call of an algorithm in four steps, so that what is left alone means the same
  * in the kernel, in the simulator and in a replay:
  *
- *   open    cc_open_event(), or cc_open_ctl() where it is no event: decisions as they stand
+ *   open    cc_open_ctl(): decisions as they stand
  *   call    NAME_init(), NAME_on_ack() or NAME_on_event()
  *   settle  cc_settle_ack() after on_ack(), cc_settle_event() after on_event(): the host's part
  *   close   cc_close_ctl(): bounds, and what was left alone
@@ -68,22 +68,17 @@ CC_INLINE u64 cc_default_pacing_rate(const struct cc_conn *conn, const struct cc
 				  CC_PACING_CA_PERCENT);
 }
 
-CC_INLINE void cc_open_ctl(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl)
+/* `event_kind` is 0 where the call is of no event. A timer that has come is off. */
+CC_INLINE void cc_open_ctl(struct cc_kept *kept, u32 flags, u32 event_kind, struct cc_ctl *ctl)
 {
+	if ((flags & CC_WANTS_TIMER) && event_kind == CC_EVENT_TIMER)
+		kept->timer_us = 0;
 	ctl->tso_segs = CC_DEFAULT_TSO_SEGS;
 	ctl->sndbuf_factor = kept->sndbuf_factor;
 	if ((flags & CC_OWNS_CWND) && !kept->sets_pacing)
 		ctl->pacing_rate_Bps = 0;
 	if (flags & CC_WANTS_TIMER)
 		ctl->timer_us = kept->timer_us;
-}
-
-/* As cc_open_ctl(), for an event: a timer that has come is off. */
-CC_INLINE void cc_open_event(struct cc_kept *kept, u32 flags, u32 kind, struct cc_ctl *ctl)
-{
-	if ((flags & CC_WANTS_TIMER) && kind == CC_EVENT_TIMER)
-		kept->timer_us = 0;
-	cc_open_ctl(kept, flags, ctl);
 }
 
 /* Whether CC_EVENT_TIMER is due. */

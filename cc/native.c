@@ -50,7 +50,7 @@ u32 cc_least_burst(struct cc_kept *kept, struct cc_ctl *ctl)
 {
 	u64 host_rate_Bps = ctl->pacing_rate_Bps;
 
-	cc_open_ctl(kept, 0, ctl);
+	cc_open_ctl(kept, 0, 0, ctl);
 	cc_close_ctl(kept, CC_MAY_CLOSE, 0, host_rate_Bps, ctl);
 	return ctl->tso_segs;
 }
@@ -64,14 +64,9 @@ u64 cc_window_rate(const struct cc_ctl *ctl, u32 packets_out, u32 mss_bytes, u64
 	return cc_window_rate_Bps(ctl, packets_out, mss_bytes, srtt_us8, ss_percent, ca_percent);
 }
 
-void cc_open_ctl_native(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl)
+void cc_open_ctl_native(struct cc_kept *kept, u32 flags, u32 event_kind, struct cc_ctl *ctl)
 {
-	cc_open_ctl(kept, flags, ctl);
-}
-
-void cc_open_event_native(struct cc_kept *kept, u32 flags, u32 kind, struct cc_ctl *ctl)
-{
-	cc_open_event(kept, flags, kind, ctl);
+	cc_open_ctl(kept, flags, event_kind, ctl);
 }
 
 void cc_settle_ack_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,

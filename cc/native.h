@@ -74,8 +74,7 @@ extern const u32 cc_pacing_ss_percent, cc_pacing_ca_percent;
 u64 cc_window_rate(const struct cc_ctl *ctl, u32 packets_out, u32 mss_bytes, u64 srtt_us8,
 		   u32 ss_percent, u32 ca_percent);
 /* What goes around a call of code that is not C (defaults.h). */
-void cc_open_ctl_native(const struct cc_kept *kept, u32 flags, struct cc_ctl *ctl);
-void cc_open_event_native(struct cc_kept *kept, u32 flags, u32 kind, struct cc_ctl *ctl);
+void cc_open_ctl_native(struct cc_kept *kept, u32 flags, u32 event_kind, struct cc_ctl *ctl);
 void cc_settle_ack_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,
 			  const struct cc_ack *ack, u32 cwnd, struct cc_ctl *ctl);
 void cc_settle_event_native(struct cc_kept *kept, u32 flags, const struct cc_conn *conn,

@@ -69,7 +69,7 @@
 #define CC_DECIDE(name, event_kind, call, settle)                                                  \
 	do {                                                                                       \
 		u64 host_rate_Bps = ctl->pacing_rate_Bps;                                          \
-		cc_open_event(kept, name##_FLAGS, event_kind, ctl);                                \
+		cc_open_ctl(kept, name##_FLAGS, event_kind, ctl);                                  \
 		CC_CALL(call);                                                                     \
 		CC_DECIDED(ctl);                                                                   \
 		settle;                                                                            \

@@ -140,10 +140,7 @@ static void fp_tell_loss(struct sock *sk, struct fp_socket *s, const struct cc_e
 	fp_begin(sk, s, FP_CALL_EVENT, CC_EVENT_LOST);
 	if (FP_WANTS_DETAILS)
 		s->call.conn.lost_age_us = (u32)s->call.conn.now_us - sent_us;
-	if (fp_is_traced(s))
-		s->call.event = *event;
-	FP_CC(_on_event)(&s->state, fp_parameters(s), &s->call.conn, event, &s->call.after);
-	fp_end(sk, s);
+	fp_call_event(sk, s, event);
 	s->call.conn.lost_age_us = 0;
 }
 

@@ -341,8 +341,7 @@ extern "C" {
         ss_percent: u32,
         ca_percent: u32,
     ) -> u64;
-    pub(crate) fn cc_open_ctl_native(kept: *const Kept, flags: u32, ctl: *mut Ctl);
-    pub(crate) fn cc_open_event_native(kept: *mut Kept, flags: u32, kind: u32, ctl: *mut Ctl);
+    pub(crate) fn cc_open_ctl_native(kept: *mut Kept, flags: u32, event_kind: u32, ctl: *mut Ctl);
     pub(crate) fn cc_settle_ack_native(
         kept: *mut Kept,
         flags: u32,

@@ -164,7 +164,7 @@ impl Controller {
                 unsafe { (raw.init)(state, params, &mut self.kept, conn, ctl) }
             }
             Instance::Dynamic(code) => {
-                decide(&mut self.kept, self.flags, conn, ctl, |_, ctl| {
+                decide(&mut self.kept, self.flags, 0, conn, ctl, |_, ctl| {
                     code.init(conn, ctl)
                 });
             }
@@ -195,7 +195,7 @@ impl Controller {
             }
             Instance::Dynamic(code) => {
                 let cwnd = ctl.cwnd;
-                decide(&mut self.kept, self.flags, conn, ctl, |kept, ctl| {
+                decide(&mut self.kept, self.flags, 0, conn, ctl, |kept, ctl| {
                     code.on_ack(conn, ack, ctl);
                     // SAFETY: plain structures, of which it keeps no pointer.
                     unsafe { abi::cc_settle_ack_native(kept, self.flags, conn, ack, cwnd, ctl) }
@@ -227,13 +227,18 @@ impl Controller {
                 unsafe { (raw.on_event)(state, params, &mut self.kept, conn, &event, ctl) }
             }
             Instance::Dynamic(code) => {
-                // SAFETY: plain structures, of which it keeps no pointer.
-                unsafe { abi::cc_open_event_native(&mut self.kept, self.flags, event.kind, ctl) }
-                decide(&mut self.kept, self.flags, conn, ctl, |kept, ctl| {
-                    code.on_event(conn, &event, ctl);
-                    // SAFETY: as above.
-                    unsafe { abi::cc_settle_event_native(kept, self.flags, conn, &event, ctl) }
-                });
+                decide(
+                    &mut self.kept,
+                    self.flags,
+                    event.kind,
+                    conn,
+                    ctl,
+                    |kept, ctl| {
+                        code.on_event(conn, &event, ctl);
+                        // SAFETY: plain structures, of which it keeps no pointer.
+                        unsafe { abi::cc_settle_event_native(kept, self.flags, conn, &event, ctl) }
+                    },
+                );
             }
         }
     }
@@ -271,7 +276,7 @@ impl Controller {
     ) {
         let (mut before, mut kept) = (*ctl, self.kept);
         // SAFETY: plain structures, of which it keeps no pointer.
-        unsafe { abi::cc_open_event_native(&mut kept, self.flags, call.event.kind, &mut before) }
+        unsafe { abi::cc_open_ctl_native(&mut kept, self.flags, call.event.kind, &mut before) }
         make(self, ctl);
         if let Some(log) = &mut self.log {
             log.write(Call {
@@ -286,7 +291,9 @@ impl Controller {
 
     /// Applies a decision that is not the algorithm's own, between two of its calls.
     pub fn amend(&mut self, conn: &Conn, ctl: &mut Ctl, change: impl FnOnce(&mut Ctl)) {
-        decide(&mut self.kept, self.flags, conn, ctl, |_, ctl| change(ctl));
+        decide(&mut self.kept, self.flags, 0, conn, ctl, |_, ctl| {
+            change(ctl)
+        });
     }
 
     /// The least packets per burst of an algorithm that owns its window, which is about to send.
@@ -409,16 +416,18 @@ impl Controller {
 }
 
 /// One call of a trait object in the steps of cc/defaults.h, of which `call` makes two: call, settle.
+/// `event_kind` is 0 where it is no event.
 fn decide(
     kept: &mut abi::Kept,
     flags: u32,
+    event_kind: u32,
     conn: &Conn,
     ctl: &mut Ctl,
     call: impl FnOnce(&mut abi::Kept, &mut Ctl),
 ) {
     let host_rate = ctl.pacing_rate_bytes_per_s;
     // SAFETY: plain structures, of which it keeps no pointer.
-    unsafe { abi::cc_open_ctl_native(kept, flags, ctl) }
+    unsafe { abi::cc_open_ctl_native(kept, flags, event_kind, ctl) }
     call(kept, ctl);
     // SAFETY: as above.
     unsafe { abi::cc_close_ctl_native(kept, flags, conn, host_rate, ctl) }
