@@ -358,7 +358,7 @@ mod tests {
                 stream: Stream::new(&config()),
                 retransmissions: 0,
             };
-            parts.stream.send(4, bytes);
+            parts.stream.send(4, bytes, 0);
             for at_ms in 10..15 {
                 let mut record = Sent::first_of(2, at_ms * MS, parts.flight.inflight() + 2, 0);
                 parts.rate.sent(&mut record, at_ms * 1000, at_ms == 10);

@@ -37,16 +37,10 @@ impl Sender {
         }
     }
 
-    /// The packet that begins at a byte of the stream; `None`: none does.
+    /// The packet that begins at a byte of the sequence space, of those that were sent and the next two; `None`:
+    /// none does.
     pub fn packet_at(&self, byte: u64) -> Option<u32> {
-        let (mut low, mut high) = (0, self.flight.next() + 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match self.stream.sequence_bytes(middle) < byte {
-                true => low = middle + 1,
-                false => high = middle,
-            }
-        }
-        (self.stream.sequence_bytes(low) == byte).then_some(low)
+        let number = self.stream.packet_at(byte)?;
+        (number <= self.flight.next() + 1).then_some(number)
     }
 }

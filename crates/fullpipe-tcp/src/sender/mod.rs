@@ -25,6 +25,7 @@ mod recovery;
 mod rtt;
 mod scoreboard;
 mod sendmsg;
+mod short_packets;
 mod small_queue;
 mod stream;
 #[cfg(test)]

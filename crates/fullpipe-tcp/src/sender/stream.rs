@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::packet::{Burst, Data};
 
 use super::config::SenderConfig;
+use super::short_packets::ShortPackets;
 
 /// Bytes of a stream without end.
 const ENDLESS: u64 = u64::MAX;
@@ -21,8 +22,7 @@ pub(super) struct Stream {
     data_bytes: u64,
     /// One past the last packet with data.
     end: u32,
-    /// Packets that were sent short, each with the payload missing in it and all before.
-    shorts: Vec<(u32, u64)>,
+    shorts: ShortPackets,
     is_closed: bool,
     /// The FIN is sent without data.
     fin_is_alone: bool,
@@ -42,7 +42,7 @@ impl Stream {
             mss_bytes: config.mss_bytes,
             data_bytes: 0,
             end: 0,
-            shorts: Vec::new(),
+            shorts: ShortPackets::default(),
             is_closed,
             fin_is_alone: false,
             is_ready: data_bytes > 0,
@@ -61,7 +61,7 @@ impl Stream {
         if bytes == ENDLESS {
             return u32::MAX;
         }
-        let packets = (bytes + self.missing()).div_ceil(self.mss_bytes.into());
+        let packets = (bytes + self.shorts.missing()).div_ceil(self.mss_bytes.into());
         packets.min(PACKETS_MAX) as u32
     }
 
@@ -153,25 +153,17 @@ impl Stream {
     }
 
     /// `bytes` are sent for the first time, in packets from `first` on: all but the last are full. Returns how
-    /// many packets they are.
+    /// many packets they are. The first that is not acknowledged is `una`.
     #[inline]
-    pub(super) fn send(&mut self, first: u32, bytes: u64) -> u32 {
+    pub(super) fn send(&mut self, first: u32, bytes: u64, una: u32) -> u32 {
         let mss = u64::from(self.mss_bytes);
         let count = bytes.div_ceil(mss);
         let missing = count * mss - bytes;
         if missing > 0 {
-            let before = self.missing();
-            self.shorts
-                .push((first + count as u32 - 1, before + missing));
+            self.shorts.push(first + count as u32 - 1, missing, una);
             self.set_data(self.data_bytes);
         }
         count as u32
-    }
-
-    /// Payload missing in all packets that were sent.
-    #[inline]
-    fn missing(&self) -> u64 {
-        self.shorts.last().map_or(0, |&(_, missing)| missing)
     }
 
     /// Whether any packet was sent short.
@@ -189,31 +181,23 @@ impl Stream {
     /// The packet that begins at a byte or holds it.
     #[inline]
     pub(super) fn packet_of(&self, byte: u64) -> u32 {
-        let mss = u64::from(self.mss_bytes);
-        let ends_by =
-            |&(short, missing): &(u32, u64)| (u64::from(short) + 1) * mss - missing <= byte;
-        let count = match self.shorts.last() {
-            Some(last) if !ends_by(last) => self.shorts.partition_point(ends_by),
-            _ => self.shorts.len(),
-        };
-        let missing = count.checked_sub(1).map_or(0, |at| self.shorts[at].1);
-        ((byte + missing) / mss) as u32
+        let missing = self.shorts.missing_by(byte, self.mss_bytes);
+        ((byte + missing) / u64::from(self.mss_bytes)) as u32
+    }
+
+    /// The packet that begins at a byte of the sequence space, in which the FIN counts as one; `None`: none
+    /// does.
+    pub(super) fn packet_at(&self, byte: u64) -> Option<u32> {
+        let number = self.packet_of(byte);
+        let mut candidates = [number, number.saturating_add(1)].into_iter();
+        candidates.find(|&number| self.sequence_bytes(number) == byte)
     }
 
     /// Payload in packets before `number`.
     #[inline]
     pub(super) fn bytes_before(&self, number: u32) -> u64 {
-        let missing = match self.shorts.last() {
-            Some(&(short, missing)) if short < number => missing,
-            Some(_) => self.missing_before(number),
-            None => 0,
-        };
+        let missing = self.shorts.missing_before(number, self.mss_bytes);
         (u64::from(number) * u64::from(self.mss_bytes) - missing).min(self.data_bytes)
-    }
-
-    fn missing_before(&self, number: u32) -> u64 {
-        let count = self.shorts.partition_point(|&(short, _)| short < number);
-        count.checked_sub(1).map_or(0, |at| self.shorts[at].1)
     }
 
     /// How many full packets hold what those from `first` to `end` hold, rounded up.
@@ -247,16 +231,7 @@ impl Stream {
     /// Whether all these packets have a full payload and nothing that the others have not.
     #[inline]
     pub(super) fn are_alike(&self, first: u32, end: u32) -> bool {
-        end < self.end
-            && match self.shorts.last() {
-                Some(&(short, _)) if short >= first => self.has_no_short(first, end),
-                _ => true,
-            }
-    }
-
-    fn has_no_short(&self, first: u32, end: u32) -> bool {
-        let following = self.shorts.partition_point(|&(short, _)| short < first);
-        self.shorts[following].0 >= end
+        end < self.end && self.shorts.are_none_of(first, end)
     }
 
     /// How many of these packets carry no data.
@@ -331,7 +306,7 @@ mod tests {
             let mut stream = of(None);
             stream.write(100);
             if is_sent {
-                assert_eq!(stream.send(0, 100), 1);
+                assert_eq!(stream.send(0, 100, 0), 1);
             }
             stream.write(2 * MSS - 100);
             assert_eq!(stream.written(), packets, "sent: {is_sent}");
@@ -353,7 +328,7 @@ mod tests {
             assert_eq!(stream.bytes_before(stream.written()), total);
             if step % 3 == 0 {
                 let unsent = total - stream.bytes_before(next);
-                next += stream.send(next, unsent - unsent % (random % 7 + 1));
+                next += stream.send(next, unsent - unsent % (random % 7 + 1), next);
             }
             for number in 0..stream.written() {
                 assert_eq!(stream.packet_of(stream.bytes_before(number)), number);
@@ -393,7 +368,7 @@ mod tests {
     fn what_follows_a_packet_that_was_sent_short_is_cut_from_there_on() {
         // A window of 2 MSS and 700 bytes, then of 5 MSS.
         let mut stream = of(Some(5 * MSS));
-        assert_eq!(stream.send(0, 2 * MSS + 700), 3);
+        assert_eq!(stream.send(0, 2 * MSS + 700, 0), 3);
         let ends = [0, MSS, 2 * MSS, 2 * MSS + 700, 3 * MSS + 700, 4 * MSS + 700];
         for (packets, end) in ends.into_iter().enumerate() {
             assert_eq!(stream.bytes_before(packets as u32), end);

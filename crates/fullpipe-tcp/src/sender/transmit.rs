@@ -504,7 +504,7 @@ impl Sender {
     /// Sends payload for the first time, in packets from `first` on; returns how many they are.
     #[inline(always)] // as `send_new`
     pub(super) fn send_data(&mut self, first: u32, bytes: u64, out: &mut Vec<Burst>) -> u32 {
-        let count = self.stream.send(first, bytes);
+        let count = self.stream.send(first, bytes, self.flight.una());
         if self.stream.is_short(first + count - 1) {
             self.nagle.sent_short(first + count - 1);
         }
