@@ -8,16 +8,22 @@ const KERNEL_PACING_SHIFT: u8 = 10;
 
 /// For a path of namespaces. The error names the key and says what would be right.
 pub(crate) fn check(plan: &Plan) -> Result<(), String> {
-    let host = &plan.host;
-    let bad = |sentence: String| Err(sentence);
     check_basics(plan)?;
     for link in &plan.links {
         check_link(plan, link).map_err(|error| format!("link {}: {error}", link.name))?;
     }
     let rates_bps = plan.links.iter().flat_map(Link::rates_bps).flatten();
     if rates_bps.min().is_some_and(|least_bps| least_bps < 8000) {
-        return bad("path.rate: a kernel's bottleneck passes 8 kbit/s or more".into());
+        return Err("path.rate: a kernel's bottleneck passes 8 kbit/s or more".into());
     }
+    check_tcp(plan)?;
+    check_host(plan)
+}
+
+/// What a kernel's TCP does, whatever a plan says.
+fn check_tcp(plan: &Plan) -> Result<(), String> {
+    let host = &plan.host;
+    let bad = |sentence: String| Err(sentence);
     if host.pacing_shift != KERNEL_PACING_SHIFT {
         return bad(format!(
             "host.tsq: a kernel allows 1 ms (sk_pacing_shift {KERNEL_PACING_SHIFT}) and no program \
@@ -48,18 +54,6 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
     if plan.flows.iter().any(|flow| flow.stack.is_some()) {
         return bad("flow.tcp: both ends have this kernel's TCP; for engine sim".into());
     }
-    if host.work.is_some() {
-        return bad(
-            "host.packet_cost, host.ack_cost, host.send_cost, host.handshake_cost: a kernel's work \
-             costs what it costs; for engine sim"
-                .into(),
-        );
-    }
-    if host.reader_pauses.is_some() {
-        return bad(
-            "host.reader_pause: for engine sim; --background-processes keeps a kernel busy".into(),
-        );
-    }
     let is_own = |flow: &Flow| flow.cc.algorithm.is_some();
     if host.sysctl.tcp_min_tso_segs.is_some() && plan.flows.iter().any(is_own) {
         return bad(
@@ -68,11 +62,28 @@ pub(crate) fn check(plan: &Plan) -> Result<(), String> {
                 .into(),
         );
     }
+    Ok(())
+}
+
+/// What a kernel's host does, whatever a plan says.
+fn check_host(plan: &Plan) -> Result<(), String> {
+    let host = &plan.host;
+    let bad = |sentence: &str| Err(sentence.to_owned());
+    if host.work.is_some() {
+        return bad(
+            "host.packet_cost, host.ack_cost, host.send_cost, host.handshake_cost: a kernel's work \
+             costs what it costs; for engine sim",
+        );
+    }
+    if host.reader_pauses.is_some() {
+        return bad(
+            "host.reader_pause: for engine sim; --background-processes keeps a kernel busy",
+        );
+    }
     if host.receive_aggregation_ns > 0 {
         return bad(
             "host.receive_aggregation: the receivers' ports have no GRO; values above 0 are for \
-             engine sim"
-                .into(),
+             engine sim",
         );
     }
     Ok(())

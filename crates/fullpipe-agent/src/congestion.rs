@@ -48,7 +48,6 @@ impl Congestion {
         ready: &mut Vec<Loaded>,
         is_sent_here: impl Fn(&Flow) -> bool,
     ) -> Result<Self, String> {
-        let mut sets: Vec<&CcChoice> = Vec::new();
         let mut congestion = Self {
             loaded: Vec::new(),
             flows: Vec::new(),
@@ -69,41 +68,48 @@ impl Congestion {
         let flows = request.plan.flows.iter();
         let pages = request.plan.pages.iter().map(|page| (&page.cc, true));
         let traffic = request.plan.traffic.iter().map(|group| (&group.cc, true));
-        for (cc, is_here) in flows
-            .map(|flow| (&flow.cc, is_sent_here(flow)))
-            .chain(pages)
-            .chain(traffic)
-        {
-            let algorithm = cc.algorithm.as_ref().filter(|_| is_here);
-            let Some(algorithm) = algorithm else {
-                let name = congestion.kernels_own(cc, request)?;
-                congestion.flows.push(Chosen {
-                    is_at_both_ends: socket::needs_ecn(&name),
-                    name,
-                    place: None,
-                });
-                continue;
-            };
-            let is_same =
-                |set: &&CcChoice| set.algorithm == cc.algorithm && set.params == cc.params;
-            let place = match sets.iter().position(is_same) {
-                Some(place) => place,
-                None => {
-                    sets.push(cc);
-                    congestion.add(algorithm, &cc.params, request, ready)?
+        let here = flows.map(|flow| (&flow.cc, is_sent_here(flow)));
+        let mut sets = Vec::new();
+        for (cc, is_here) in here.chain(pages).chain(traffic) {
+            let chosen = match &cc.algorithm {
+                Some(algorithm) if is_here => {
+                    let place = congestion.place_of(cc, algorithm, &mut sets, request, ready)?;
+                    congestion.loaded_as(place)
                 }
+                _ => congestion.kernels_own(cc, request)?,
             };
-            let loaded = &congestion.loaded[place];
-            congestion.flows.push(Chosen {
-                name: loaded.kernel_name().to_owned(),
-                place: Some(place),
-                is_at_both_ends: loaded.wants(flags::ECHOES_CE),
-            });
+            congestion.flows.push(chosen);
         }
         if let Some(path) = &request.cc_trace {
             congestion.tracer = Some(congestion.trace(path)?);
         }
         Ok(congestion)
+    }
+
+    /// The place of a set among what was loaded, of which `sets` are the first; loads it if it is not there.
+    fn place_of<'a>(
+        &mut self,
+        cc: &'a CcChoice,
+        algorithm: &str,
+        sets: &mut Vec<&'a CcChoice>,
+        request: &Request,
+        ready: &mut Vec<Loaded>,
+    ) -> Result<usize, String> {
+        let is_same = |set: &&CcChoice| set.algorithm == cc.algorithm && set.params == cc.params;
+        if let Some(place) = sets.iter().position(is_same) {
+            return Ok(place);
+        }
+        sets.push(cc);
+        self.add(algorithm, &cc.params, request, ready)
+    }
+
+    fn loaded_as(&self, place: usize) -> Chosen {
+        let loaded = &self.loaded[place];
+        Chosen {
+            name: loaded.kernel_name().to_owned(),
+            place: Some(place),
+            is_at_both_ends: loaded.wants(flags::ECHOES_CE),
+        }
     }
 
     /// Loads a set, or takes it from those that are ready; returns its place.
@@ -133,13 +139,18 @@ impl Congestion {
         Ok(place)
     }
 
-    /// The name of an algorithm that the kernel has.
-    fn kernels_own(&mut self, cc: &CcChoice, request: &Request) -> Result<String, String> {
+    /// An algorithm that the kernel has.
+    fn kernels_own(&mut self, cc: &CcChoice, request: &Request) -> Result<Chosen, String> {
         let name = cc.name.strip_prefix("kernel:").unwrap_or(&cc.name);
-        match request.cc_cost && name == COUNTED.0 {
-            true => self.counted(request),
-            false => Ok(name.to_owned()),
-        }
+        let name = match request.cc_cost && name == COUNTED.0 {
+            true => self.counted(request)?,
+            false => name.to_owned(),
+        };
+        Ok(Chosen {
+            is_at_both_ends: socket::needs_ecn(&name),
+            name,
+            place: None,
+        })
     }
 
     /// The name under which the kernel's own is called from programs.

@@ -128,35 +128,77 @@ pub(crate) fn connection(
     seeds: &Seeds,
     is_written: bool,
 ) -> Result<Connection, BadPlan> {
+    let cc = controller(flow).map_err(|error| BadPlan(format!("cc: {error}")))?;
+    let sender = SenderConfig {
+        seed: seeds.cc as u32,
+        written_by_application: flow.app_rate_bps.is_some() || is_written,
+        ..sender_config(plan, flow, &cc)
+    };
+    let receiver = receiver_config(plan, flow, sender.feedback);
+    Ok(Connection {
+        handshake: Handshake::new(sender.ecn),
+        sender: Sender::new(sender, cc),
+        receiver: Receiver::new(receiver),
+        receiver_host: Host::new(packet_ns(plan, flow), seeds.host),
+        departures: Departures::default(),
+        sender_alarm: Alarm::default(),
+        receiver_alarm: Alarm::default(),
+        application: application(plan, flow),
+        data_direction: match flow.direction {
+            FlowDirection::Up => Direction::Forward,
+            FlowDirection::Down => Direction::Reverse,
+        },
+        is_started: false,
+        is_stopped: false,
+        start_ns: flow.start_ns,
+        completion_us: None,
+        base_rtt_ns: plan.base_rtt_ns(flow),
+        packets_in_flight: 0,
+    })
+}
+
+fn controller(flow: &Flow) -> Result<Controller, String> {
     let name = flow.cc.algorithm.as_deref().unwrap_or(&flow.cc.name);
-    let known =
-        algorithm(name).ok_or_else(|| BadPlan(format!("cc: {name} is not in the simulator")))?;
-    let cc =
-        Controller::new(known, &flow.cc.params).map_err(|error| BadPlan(format!("cc: {error}")))?;
-    let mss_bytes = plan.access.mss_bytes();
-    let host = &plan.host;
-    let stack = flow.stack.unwrap_or(Stack {
-        tcp: host.tcp,
-        gso_max_segments: host.gso_max_segments,
-    });
-    let ecn = flow.ecn || cc.wants(flags::WANTS_ECN);
-    let feedback = match flow.ecn_kind {
+    let known = algorithm(name).ok_or_else(|| format!("{name} is not in the simulator"))?;
+    Controller::new(known, &flow.cc.params).map_err(|error| error.to_string())
+}
+
+/// How the receiver reports marks.
+fn feedback(flow: &Flow, cc: &Controller) -> EcnFeedback {
+    match flow.ecn_kind {
         EcnKind::Accecn | EcnKind::L4s => EcnFeedback::Accurate,
         EcnKind::Classic if cc.wants(flags::ECHOES_CE) => EcnFeedback::EachPacket,
         EcnKind::Classic => EcnFeedback::Latched,
-    };
-    let application = match (flow.pattern, flow.app_rate_bps) {
+    }
+}
+
+fn application(plan: &Plan, flow: &Flow) -> Application {
+    let packet_bits = u64::from(plan.access.mss_bytes()) * 8;
+    match (flow.pattern, flow.app_rate_bps) {
         (Some(pattern), _) => Application::Pattern {
             pattern,
             writer: None,
         },
         (None, Some(rate_bps)) => Application::Paced {
-            interval_ns: (u64::from(mss_bytes) * 8_000_000_000 / rate_bps.max(1)).max(1),
+            interval_ns: (packet_bits * 1_000_000_000 / rate_bps.max(1)).max(1),
         },
         (None, None) => Application::Bulk,
-    };
-    let sender = SenderConfig {
-        mss_bytes,
+    }
+}
+
+/// The flow's own, or the hosts'.
+fn stack(plan: &Plan, flow: &Flow) -> Stack {
+    flow.stack.unwrap_or(Stack {
+        tcp: plan.host.tcp,
+        gso_max_segments: plan.host.gso_max_segments,
+    })
+}
+
+/// What plan and flow say of a sender whose application writes all that it will at the start.
+fn sender_config(plan: &Plan, flow: &Flow, cc: &Controller) -> SenderConfig {
+    let (host, stack) = (&plan.host, stack(plan, flow));
+    SenderConfig {
+        mss_bytes: plan.access.mss_bytes(),
         pacing: host.pacing,
         pacing_shift: host.pacing_shift,
         gso_max_segments: stack.gso_max_segments,
@@ -170,19 +212,23 @@ pub(crate) fn connection(
             .map(u64::from),
         max_pacing_bytes_per_s: flow.max_pacing_rate_bps.map_or(u64::MAX, |rate| rate / 8),
         sysctl: host.sysctl,
-        ecn,
-        feedback,
+        ecn: flow.ecn || cc.wants(flags::WANTS_ECN),
+        feedback: feedback(flow, cc),
         l4s: flow.ecn_kind == EcnKind::L4s,
-        seed: seeds.cc as u32,
+        seed: 0,
         amount_bytes: flow.amount_bytes,
         nodelay: flow.nodelay,
-        written_by_application: flow.app_rate_bps.is_some() || is_written,
-    };
+        written_by_application: false,
+    }
+}
+
+fn receiver_config(plan: &Plan, flow: &Flow, feedback: EcnFeedback) -> ReceiverConfig {
+    let host = &plan.host;
     let work_ns = |work: &fullpipe_plan::HostWork| work.packet_ns + work.ack_ns;
-    let receiver = ReceiverConfig {
-        mss_bytes,
+    ReceiverConfig {
+        mss_bytes: plan.access.mss_bytes(),
         ack_policy: host.ack_policy,
-        rules: stack.tcp.into(),
+        rules: stack(plan, flow).tcp.into(),
         window_bytes: flow.receive_window_bytes,
         rmem_max_bytes: host.rmem_max_bytes,
         rcvlowat_bytes: plan.receive_low_water_bytes(flow),
@@ -190,32 +236,15 @@ pub(crate) fn connection(
         reader_stalls: reader_stalls(plan),
         aggregation_ns: host.receive_aggregation_ns,
         feedback,
-    };
-    let rates_bps = plan.links[flow.route.range()]
-        .iter()
-        .filter_map(|link| link.rates_bps()[0]);
+    }
+}
+
+/// How long a full packet takes at the slowest rate of its route.
+fn packet_ns(plan: &Plan, flow: &Flow) -> u64 {
+    let links = plan.links[flow.route.range()].iter();
+    let rates_bps = links.filter_map(|link| link.rates_bps()[0]);
     let packet_bits = u64::from(plan.access.mtu_bytes) * 8;
-    let packet_ns = packet_bits * 1_000_000_000 / rates_bps.min().unwrap_or(u64::MAX).max(1);
-    Ok(Connection {
-        handshake: Handshake::new(ecn),
-        sender: Sender::new(sender, cc),
-        receiver: Receiver::new(receiver),
-        receiver_host: Host::new(packet_ns, seeds.host),
-        departures: Departures::default(),
-        sender_alarm: Alarm::default(),
-        receiver_alarm: Alarm::default(),
-        application,
-        data_direction: match flow.direction {
-            FlowDirection::Up => Direction::Forward,
-            FlowDirection::Down => Direction::Reverse,
-        },
-        is_started: false,
-        is_stopped: false,
-        start_ns: flow.start_ns,
-        completion_us: None,
-        base_rtt_ns: plan.base_rtt_ns(flow),
-        packets_in_flight: 0,
-    })
+    packet_bits * 1_000_000_000 / rates_bps.min().unwrap_or(u64::MAX).max(1)
 }
 
 /// Stalls of receiving applications. All applications of a run stall at once, as one machine is busy.
