@@ -240,7 +240,7 @@ lint: format-check types
 	$(ALONE) cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
 .PHONY: c-and-rust-format-check python-format-check
-C_FILES := cc/*.h cc/*.c bpf/*.h bpf/*.c module/*.h module/*.c module/linux/*.h qemu/*.c \
+C_FILES := cc/*.h cc/*.c bpf/*.h bpf/*.c module/*.h module/*.c module/linux/*.h module/linux/*.c qemu/*.c \
 	crates/fullpipe-quic/ngtcp2/src/*.c
 format-check: c-and-rust-format-check python-format-check
 

@@ -17,7 +17,7 @@ static void fp_hand_over(struct sock *sk, const void *sample, u32 ack, int flag)
 	struct fp_socket *s = fp_find(sk);
 
 	if (s)
-		s->state.socket.call = (struct linux_call){sk, sample, ack, flag};
+		s->state.socket.rest.call = (struct linux_call){sk, sample, ack, flag};
 }
 
 /* Where it asked for it, at the end of its call. */
@@ -62,7 +62,7 @@ static void fp_op_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 	/* The receiving end is the file's own, and no call of the contract. */
 	if (event == CA_EVENT_ECN_NO_CE || event == CA_EVENT_ECN_IS_CE) {
 		if (fp_find(sk))
-			linux_cwnd_event(sk, event);
+			fp_linux_cwnd_event(linux_registered, sk, event);
 		return;
 	}
 #endif
@@ -139,7 +139,7 @@ static void fp_op_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 
 #ifdef LINUX_FILE
 /* Of its state the front end's (cc/linux_host.h) has only the begin. */
-#define FP_STATE_BYTES offsetof(struct linux_socket, call)
+#define FP_STATE_BYTES offsetof(struct linux_socket, rest.call)
 
 static size_t fp_op_get_info(struct sock *sk, u32 wanted, int *attribute, union tcp_cc_info *info)
 {

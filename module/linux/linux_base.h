@@ -93,41 +93,20 @@
 
 /* Its start runs before every call, and would print each time. Nothing else may run on this
  * processor meanwhile. */
-static DEFINE_PER_CPU(bool, linux_is_starting);
-
-static __maybe_unused void linux_begin_start(void)
-{
-	local_bh_disable();
-	this_cpu_write(linux_is_starting, true);
-}
-static __maybe_unused void linux_end_start(void)
-{
-	this_cpu_write(linux_is_starting, false);
-	local_bh_enable();
-}
+DECLARE_PER_CPU(bool, fp_linux_is_starting);
+void fp_linux_begin_start(void);
+void fp_linux_end_start(void);
+#define linux_begin_start() fp_linux_begin_start()
+#define linux_end_start() fp_linux_end_start()
 #undef printk
-#define printk(format, ...) (this_cpu_read(linux_is_starting) ? 0 : _printk(format, ##__VA_ARGS__))
+#define printk(format, ...)                                                                        \
+	(this_cpu_read(fp_linux_is_starting) ? 0 : _printk(format, ##__VA_ARGS__))
 
 /* The connection's stream of cc/linux_base.h, so that a replay draws the same numbers. A call holds
- * its processor (linux_host.h), so each has one connection at a time. */
-static DEFINE_PER_CPU(u64 *, linux_random);
-
-static __maybe_unused u64 linux_draw(void)
-{
-	u64 x = *this_cpu_read(linux_random) += 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-static __maybe_unused void linux_draw_bytes(void *to, size_t count)
-{
-	u8 *byte = to;
-
-	while (count--)
-		*byte++ = linux_draw() >> 56;
-}
-#define linux_draw_below(ceiling) ((u32)((u64)(u32)(linux_draw() >> 32) * (ceiling) >> 32))
+ * its processor (kernel_file.c), so each has one connection at a time. */
+u64 fp_linux_draw(void);
+void fp_linux_draw_bytes(void *to, size_t count);
+u32 fp_linux_draw_below(u32 ceiling);
 #undef get_random_u64
 #undef get_random_u32
 #undef get_random_u16
@@ -141,18 +120,18 @@ static __maybe_unused void linux_draw_bytes(void *to, size_t count)
 #undef prandom_u32
 #undef prandom_u32_max
 #undef prandom_bytes
-#define get_random_u64() linux_draw()
-#define get_random_u32() ((u32)(linux_draw() >> 32))
-#define get_random_u16() ((u16)(linux_draw() >> 48))
-#define get_random_u8() ((u8)(linux_draw() >> 56))
-#define get_random_long() ((unsigned long)linux_draw())
+#define get_random_u64() fp_linux_draw()
+#define get_random_u32() ((u32)(fp_linux_draw() >> 32))
+#define get_random_u16() ((u16)(fp_linux_draw() >> 48))
+#define get_random_u8() ((u8)(fp_linux_draw() >> 56))
+#define get_random_long() ((unsigned long)fp_linux_draw())
 #define get_random_int() get_random_u32()
-#define get_random_u32_below(ceiling) linux_draw_below(ceiling)
-#define get_random_u32_above(floor) ((floor) + 1 + linux_draw_below(U32_MAX - (floor)))
-#define get_random_u32_inclusive(low, high) ((low) + linux_draw_below((high) - (low) + 1))
-#define get_random_bytes(to, count) linux_draw_bytes(to, count)
+#define get_random_u32_below(ceiling) fp_linux_draw_below(ceiling)
+#define get_random_u32_above(floor) ((floor) + 1 + fp_linux_draw_below(U32_MAX - (floor)))
+#define get_random_u32_inclusive(low, high) ((low) + fp_linux_draw_below((high) - (low) + 1))
+#define get_random_bytes(to, count) fp_linux_draw_bytes(to, count)
 #define prandom_u32() get_random_u32()
-#define prandom_u32_max(ceiling) linux_draw_below(ceiling)
-#define prandom_bytes(to, count) linux_draw_bytes(to, count)
+#define prandom_u32_max(ceiling) fp_linux_draw_below(ceiling)
+#define prandom_bytes(to, count) fp_linux_draw_bytes(to, count)
 
 #endif

@@ -14,6 +14,8 @@
 #ifndef LINUX_PRIVATE_WORDS
 #define LINUX_PRIVATE_WORDS 13
 #endif
+#define FP_LINUX_WORDS_MOST 18
+_Static_assert(LINUX_PRIVATE_WORDS <= FP_LINUX_WORDS_MOST, "fp_linux_state() has too few zeros");
 
 struct linux_call {
 	struct sock *sk;
@@ -22,48 +24,38 @@ struct linux_call {
 	int flag;
 };
 
-/* Of a connection, where struct fp_socket begins. */
-struct linux_socket {
-	/* What user space reads, as struct sock of cc/linux_tcp.h begins: the file's own, then the
-	 * MSS. */
-	u64 words[LINUX_PRIVATE_WORDS];
-	u64 mss;
+/* Of a connection, behind the file's own. */
+struct linux_rest {
+	u64 mss; /* user space reads it */
 	struct linux_call call;
 	u64 random;
 	bool wants_cwr;
 };
 
-/* What get_info() reads of a connection that has just ended. */
-static const u64 linux_nothing[LINUX_PRIVATE_WORDS];
+/* Of a connection, where struct fp_socket begins: what user space reads, as struct sock of
+ * cc/linux_tcp.h begins. */
+struct linux_socket {
+	u64 words[LINUX_PRIVATE_WORDS];
+	struct linux_rest rest;
+};
 
-static __maybe_unused void *linux_state(const struct sock *sk)
-{
-	void *state = READ_ONCE(*fp_socket_place(sk));
-
-	return state ? state : (void *)linux_nothing;
-}
-#define inet_csk_ca(sk) linux_state(sk)
+/* Of a connection that has just ended get_info() reads zeros. */
+void *fp_linux_state(const struct sock *sk);
+#define inet_csk_ca(sk) fp_linux_state(sk)
 #undef ICSK_CA_PRIV_SIZE
 #define ICSK_CA_PRIV_SIZE (LINUX_PRIVATE_WORDS * sizeof(u64))
 
-static __maybe_unused void linux_want_cwr(struct sock *sk)
-{
-	struct linux_socket *s = *fp_socket_place(sk);
-
-	if (s)
-		s->wants_cwr = true;
-}
-#define tcp_enter_cwr(sk) linux_want_cwr(sk)
+#define tcp_enter_cwr(sk)                                                                          \
+	({                                                                                         \
+		struct linux_socket *socket_ = *fp_socket_place(sk);                               \
+                                                                                                   \
+		if (socket_)                                                                       \
+			socket_->rest.wants_cwr = true;                                            \
+	})
 
 /* The one that the file registers, or the last of them, is the socket's. */
-static const struct tcp_congestion_ops *linux_registered;
-
-static int linux_register(const struct tcp_congestion_ops *ops)
-{
-	linux_registered = ops;
-	return 0;
-}
-#define tcp_register_congestion_control(ops) linux_register(ops)
+static const struct tcp_congestion_ops *linux_registered __maybe_unused;
+#define tcp_register_congestion_control(ops) (linux_registered = (ops), 0)
 #define tcp_unregister_congestion_control(ops) ((void)(ops))
 
 #endif

@@ -121,9 +121,12 @@ def test_a_package_has_the_file_unchanged_and_the_kernels_side_of_its_headers(
     tmp_path: Path,
 ) -> None:
     source = plain(tmp_path)
-    module.write_package([cc_set(imported(source))], tmp_path / "package")
-    (folder,) = (tmp_path / "package" / "user").iterdir()
+    package = tmp_path / "package"
+    module.write_package([cc_set(imported(source))], package)
+    (folder,) = (package / "user").iterdir()
     assert (folder / source.name).read_bytes() == source.read_bytes()
     for name in ("linux_base.h", "linux_tcp.h", "linux_host.h"):
-        kernels, simulators = (folder / name).read_text(), tmp_path / "package" / "cc" / name
-        assert "FULLPIPE_MODULE_LINUX" in kernels and "FULLPIPE_CC_LINUX" in simulators.read_text()
+        assert not (folder / name).exists()
+        kernels, simulators = package / "module/linux" / name, package / "cc" / name
+        assert "FULLPIPE_MODULE_LINUX" in kernels.read_text()
+        assert "FULLPIPE_CC_LINUX" in simulators.read_text()

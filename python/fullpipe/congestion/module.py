@@ -32,6 +32,8 @@ JUDGED = "fp_judged"
 #: What of the eBPF form the module shares.
 _SHARED = ("glue.h", "settings.h")
 _LICENSES = ("LICENSE-BSD-3-Clause", "LICENSE-GPL-2.0")
+#: What stands around files of the kernel.
+_LINUX = "module/linux"
 _LOG_LINES = 15
 _MOST_KEPT = 16
 
@@ -39,7 +41,7 @@ _KBUILD = """\
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause
 obj-m := {name}.o
 {name}-y := module/core.o {objects}
-ccflags-y := {errors}-Wno-unused-function -I$(src)/cc
+ccflags-y := {errors}-Wno-unused-function {folders}-I$(src)/cc
 # Some kernels have taken calls of later ones, so that their version does not tell.
 ccflags-y += $(shell grep -qs cwnd_event_tx_start $(srctree)/include/net/tcp.h && \\
 	echo -DFP_HAS_TX_START)
@@ -200,11 +202,17 @@ def _write(sets: Sequence[CcSet], folder: Path, for_dkms: bool) -> None:
         (folder / f"algorithm_{name}.c").write_text(text, encoding="utf-8")
     names = [_name(algorithm) for algorithm in algorithms]
     kernel_names = [item.kernel_name for item in sets]
+    objects = [f"algorithm_{name}.o" for name in names]
+    has_kernels = (folder / _LINUX).exists()
+    if has_kernels:
+        objects.insert(0, f"{_LINUX}/kernel_file.o")
     facts = {
         "name": NAME,
         "package": PACKAGE,
         "version": fullpipe.__version__,
-        "objects": " ".join(f"algorithm_{name}.o" for name in names),
+        "objects": " ".join(objects),
+        # Before cc/, whose headers of the same names are the simulator's.
+        "folders": f"-I$(src)/{_LINUX} " if has_kernels else "",
         "kernel_names": ", ".join(kernel_names),
         "example": _example(sets[0]),
         # Files of users are what kernels only warn of.
@@ -228,8 +236,7 @@ def _sources(algorithm: str, folder: Path) -> tuple[str, str]:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
     if source.is_kernels:
-        for path in shipped("module").glob("linux/*.h"):
-            shutil.copy(path, folder / "user" / source.name)
+        shutil.copytree(shipped("module") / "linux", folder / _LINUX, dirs_exist_ok=True)
     return source.name, f"user/{source.name}/{source.main}"
 
 
