@@ -1,6 +1,6 @@
 #!/bin/sh
 # Compiles every algorithm of cc/registry.h into OUTDIR as ALGORITHM.bpf.o, and kernel-cubic.o and
-# episodes.o. Needs clang and libbpf's headers.
+# sockets.o. Needs clang and libbpf's headers.
 set -eu
 [ $# -eq 1 ] || {
 	echo "usage: bpf/build.sh OUTDIR" >&2
@@ -20,7 +20,7 @@ for algorithm in $(sed -n 's/^\tALGORITHM(\([a-z0-9_]*\),.*/\1/p' ../cc/registry
 	mv "$out/$object.$$" "$out/$object"
 done
 
-for source in kernel_cubic.c episodes.bpf.c; do
+for source in kernel_cubic.c sockets.bpf.c; do
 	object=$(echo "${source%%.*}" | tr _ -).o
 	${CLANG:-clang} -g -O2 -target bpf -mcpu=v3 -Wall -Werror \
 		-I"/usr/include/$machine" -c "$source" -o "$out/$object.$$"

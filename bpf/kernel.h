@@ -51,6 +51,7 @@ struct sock {
 
 struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[1];
 	struct {
 		u8 pending;
 	} icsk_ack;

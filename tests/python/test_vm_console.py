@@ -1,14 +1,17 @@
 """What the virtual machine's kernel says reaches the user: an oops whole, with the line that the
-simulator finds; warnings and printk in the recording."""
+simulator finds; warnings and printk in the recording; of a flood the first, and how much it was."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from typer import Exit
 
 from fullpipe.authoring.judges import build
 from fullpipe.base.errors import RunError
+from fullpipe.cli.kernel_log import shown
+from fullpipe.cli.output import fail, warn
 from fullpipe.engines.base import RunResult
 from fullpipe.engines.vm import VmEngine, _cause, _unfinished, hardware
 from fullpipe.engines.vm.watch import Ended, last_words
@@ -34,6 +37,47 @@ def test_an_oops_is_told_whole_and_what_came_before_it_is_not() -> None:
     boot = [f"[    0.{number}] boot" for number in range(40)]
     assert last_words(boot + OOPS) == OOPS
     assert last_words(boot) == boot[-12:]
+
+
+def test_what_the_kernel_dies_of_is_told_before_what_it_complained_of() -> None:
+    warning = ["WARNING: CPU: 0 at tcp_plain.c:9", *(f" frame{number}" for number in range(200))]
+    bug = ["kernel BUG at tcp_plain.c:12!", "Oops: invalid opcode: 0000 [#1]", "RIP: 0010:plain"]
+    assert last_words([*warning, *bug]) == bug
+    told = last_words(warning)
+    assert told[0] == warning[0] and told[-1] == warning[-1]
+    assert "(97 lines more)" in told and len(told) == len(warning) - 97 + 1
+
+
+def test_a_terminal_shows_the_first_lines_and_the_first_warning_whole() -> None:
+    lines = [f"line {number}" for number in range(15)]
+    warning = [
+        "------------[ cut here ]------------",
+        "WARNING: a",
+        " call",
+        "---[ end trace 0 ]---",
+    ]
+    told = shown("\n".join([*lines, *warning, *warning]) + "\n")
+    assert told == [
+        *lines[:10], "(5 lines)", *warning,
+        "kernel log: 23 lines, all in the report and the recording's facts",
+    ]  # fmt: skip
+    assert shown("one\ntwo\n") == ["one", "two"]
+
+
+def test_lines_that_were_not_kept_are_counted() -> None:
+    told = shown("one\n(20 lines lost, faster than they could be read)\ntwo\n(300 lines more)\n")
+    assert told[-1].startswith("kernel log: 322 lines, of which 2 are in the report")
+
+
+def test_a_failed_run_is_told_in_a_line_and_whole_where_the_command_ends(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    oops = "it died:\n" + "\n".join("x" * 99 for _ in range(100))
+    warn("out", [f"failed: {oops}"])
+    assert capsys.readouterr().err.strip() == "warning: out: failed: it died:"
+    with pytest.raises(Exit):
+        fail(oops, 1)
+    assert capsys.readouterr().err.count("x" * 99) == 100
 
 
 def test_a_failure_has_the_machines_words_line_by_line() -> None:
@@ -91,4 +135,27 @@ def test_an_oops_has_its_place_and_its_calls(tmp_path: Path) -> None:
         failure = real(path).failure or ""
     except RunError as error:
         failure = str(error)
+    assert "RIP: 0010:plain_cong_avoid" in failure and "tcp_ack" in failure
+
+
+@pytest.mark.vm
+@pytest.mark.slow
+@needs_machine
+def test_of_a_flood_the_first_is_kept_and_the_rest_counted(tmp_path: Path) -> None:
+    result = real(growing(tmp_path, 'WARN(1, "plain: %u\\n", acked)'))
+    log = result.metadata["facts"]["kernel log"]
+    assert result.failure is None and len(log) < 70_000
+    assert "[ cut here ]" in "".join(log.splitlines()[:12])
+    windows = result.tables["flow_samples"]["cwnd_packets"].to_pylist()
+    assert log.count("WARNING: CPU") > 1 and 30 in windows
+    assert shown(log)[-1].startswith("kernel log: ")
+
+
+@pytest.mark.vm
+@pytest.mark.slow
+@needs_machine
+def test_a_hang_has_its_place_and_its_calls(tmp_path: Path) -> None:
+    path = growing(tmp_path, "while (READ_ONCE(tp->snd_cwnd)) cpu_relax()")
+    failure = real(path).failure or ""
+    assert failure.startswith("the virtual machine hung")
     assert "RIP: 0010:plain_cong_avoid" in failure and "tcp_ack" in failure

@@ -158,7 +158,7 @@ def test_it_holds_the_catalogue_the_algorithms_and_what_kernels_need(installed: 
         ours = {path.name for path in shipped(folder).rglob("*") if path.is_file()}
         theirs = {Path(name).name for name in names if f"assets/{folder}/" in name}
         assert theirs == ours, folder
-    for name in ("fullpipe-agent", "turnstile.so", "bbr3.bpf.o", "kernel-cubic.o", "episodes.o"):
+    for name in ("fullpipe-agent", "turnstile.so", "bbr3.bpf.o", "kernel-cubic.o", "sockets.o"):
         assert f"fullpipe/assets/{name}" in names
     agent = next((installed.folder / "venv").glob("lib/*/site-packages/fullpipe/assets/*-agent"))
     assert os.access(agent, os.X_OK)

@@ -28,6 +28,8 @@ pub(crate) enum Task {
     Pool(PoolTask),
     /// Read the counters of processors, ports and TCP memory.
     Host,
+    /// Read what was captured.
+    Capture,
     /// The run is over.
     End,
 }

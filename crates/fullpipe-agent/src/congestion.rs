@@ -10,7 +10,9 @@ use fullpipe_net::{derive_seed, purpose};
 use fullpipe_plan::stream::Frame;
 use fullpipe_plan::{CcChoice, CcFacts, Flow};
 
-use crate::kernel_cc::{costs, count, insert, insert_other, load, Code, Loaded, Tracer, Wanted};
+use crate::kernel_cc::{
+    ca_priv, costs, count, insert, insert_other, load, Code, Loaded, Tracer, Wanted,
+};
 use crate::request::Request;
 use crate::sample::{kernel_row, TcpInfo};
 use crate::socket;
@@ -25,6 +27,8 @@ pub(crate) struct Congestion {
     /// The kernel's own algorithms, called from eBPF programs whose instructions are counted.
     counted: Option<Loaded>,
     is_counting: bool,
+    /// Of the kernel's own algorithms.
+    wants_states: bool,
 }
 
 /// What a flow runs.
@@ -54,6 +58,7 @@ impl Congestion {
             tracer: None,
             counted: None,
             is_counting: request.cc_cost,
+            wants_states: request.cc_states,
         };
         if request.cc_cost {
             count()?;
@@ -205,7 +210,8 @@ impl Congestion {
         })
     }
 
-    /// The state of a connected flow's algorithm, or for the kernel's own algorithms TCP_CC_INFO.
+    /// The state of a connected flow's algorithm, or for the kernel's own algorithms TCP_CC_INFO and, if
+    /// the request wants them, their private bytes.
     pub(crate) fn ask(
         &mut self,
         flow: usize,
@@ -224,7 +230,11 @@ impl Congestion {
             }
         }
         let row = kernel_row(socket, info, t_us, flow_id);
-        Ok(Frame::Cc(row))
+        let state = self.wants_states.then(|| ca_priv(socket.as_fd())).flatten();
+        Ok(match state {
+            Some(state) => Frame::CcPrivate { row, state },
+            None => Frame::Cc(row),
+        })
     }
 
     /// The instructions of each program as JSON, if they were counted.

@@ -18,6 +18,7 @@ mod health;
 mod kernel_cc;
 mod kernel_log;
 mod net;
+mod packet_socket;
 mod peer;
 mod request;
 mod run;

@@ -21,6 +21,12 @@ pub(crate) struct Request {
     /// kernel's own.
     #[serde(default)]
     pub(crate) inserted: Vec<String>,
+    /// Send the private state of the kernel's own congestion controls with each sample.
+    #[serde(default)]
+    pub(crate) cc_states: bool,
+    /// Capture the packets of both ends.
+    #[serde(default)]
+    pub(crate) capture: bool,
     /// File for the log of every call of every algorithm; `None`: no log.
     pub(crate) cc_trace: Option<String>,
     /// Count the instructions of the congestion controls' programs. The kernel's own CUBIC is then

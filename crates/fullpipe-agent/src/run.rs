@@ -2,7 +2,7 @@
 
 use fullpipe_plan::stream::Frame;
 
-use crate::kernel_cc::{count_episodes, Loaded};
+use crate::kernel_cc::{watch_sockets, Loaded};
 use crate::request::Request;
 use crate::sample::Processors;
 use crate::session::{kernel_fact, run_here};
@@ -26,7 +26,7 @@ pub(crate) fn carry_out(
         None => run_here(request, processors, ready, sink),
         Some(peer) => two_hosts::run(request, peer, sink),
     };
-    if let Err(reason) = count_episodes(&request.objects) {
+    if let Err(reason) = watch_sockets(&request.objects) {
         sink.put(&Frame::Fact(
             "no recoveries and undos".into(),
             reason.into(),

@@ -15,7 +15,7 @@ use crate::check::check;
 use crate::clock::{now_ns, Poller};
 use crate::congestion::Congestion;
 use crate::health::Health;
-use crate::kernel_cc::{count_episodes, kernel_release, Loaded};
+use crate::kernel_cc::{kernel_release, watch_sockets, Loaded};
 use crate::net::{self, Home, Topology};
 use crate::peer::PeerLink;
 use crate::request::Request;
@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
         peer_link: Option<PeerLink>,
     ) -> Result<Self, String> {
         // Where it cannot be done, totals have no number, and carry_out() says why.
-        let _ = count_episodes(&request.objects);
+        let _ = watch_sockets(&request.objects);
         let poller = Poller::new().map_err(|error| format!("epoll: {error}"))?;
         let requests_to_end = poller
             .watch_end_signals()

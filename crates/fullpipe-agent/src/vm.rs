@@ -18,8 +18,8 @@ use serde::Deserialize;
 
 use crate::clock::{now_ns, sleep_until};
 use crate::differential::{self, Scripts};
-use crate::kernel_cc::{count_episodes, load, Code, Loaded, Wanted};
-use crate::kernel_log::KernelLog;
+use crate::kernel_cc::{load, watch_sockets, Code, Loaded, Wanted};
+use crate::kernel_log::WithLog;
 use crate::request::Request;
 use crate::run::carry_out;
 use crate::sample::Processors;
@@ -81,11 +81,13 @@ pub(crate) fn main() -> ! {
 fn serve() -> Result<(), String> {
     mount_all()?;
     leave_memory_to_tcp()?;
+    // The host interrupts a machine that hangs, and the kernel then says where it is (watch.py).
+    let _ = fs::write("/proc/sys/kernel/unknown_nmi_panic", "1");
     let modules = load_modules();
     let shared = Shared::find()?;
     let ready = load_sets()?;
     // Reading the kernel's types takes long. Where it cannot be done, the run says why.
-    let _ = count_episodes(READY);
+    let _ = watch_sockets(READY);
     let wake_ns = (now_ns() + READY_GRID_NS / 10).next_multiple_of(READY_GRID_NS);
     shared.say_ready()?;
     sleep_until(wake_ns);
@@ -129,11 +131,9 @@ fn run(shared: Shared, modules: &Modules, mut ready: Vec<Loaded>) -> Result<(), 
         differential::answer(&job.scripts, &mut sink);
         return Ok(());
     };
-    let log = KernelLog::from_now();
-    carry_out(request, Processors { idle_ns }, &mut ready, &mut sink);
-    if let Some(text) = log.map(KernelLog::text).filter(|text| !text.is_empty()) {
-        sink.put(&Frame::Fact("kernel log".into(), text));
-    }
+    let mut logged = WithLog::new(&mut sink);
+    carry_out(request, Processors { idle_ns }, &mut ready, &mut logged);
+    logged.finish();
     // They end with the machine; to take each out of the kernel first would only cost time.
     std::mem::forget(ready);
     match &request.cc_trace {

@@ -17,6 +17,8 @@ use crate::tables::Tables;
 
 /// No frame is longer; a longer one is damage.
 const MAX_FRAME_BYTES: usize = 1 << 20;
+/// The fact that has what the kernel logged.
+const KERNEL_LOG: &str = "kernel log";
 
 /// One row, or a statement of the writer about the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,6 +85,19 @@ pub enum Frame {
     TrafficSample(TrafficSampleRow),
     /// What a kernel did as a script of the differential test was played to it, as JSON.
     Answer(String),
+    /// Lines that the kernel logged.
+    Log(String),
+    /// A row of `cc_samples` of a congestion control of the kernel's own, and the bytes behind
+    /// inet_csk_ca().
+    CcPrivate {
+        /// What the kernel tells of it.
+        row: CcRow,
+        /// Of a fixed length; what the congestion control does not use is zero.
+        state: Vec<u8>,
+    },
+    /// Records of a capture (pcap-savefile(5), times since the start of the run in ns), and where:
+    /// at the senders (0) or at the receivers.
+    Packets(u8, Vec<u8>),
 }
 
 /// Appends one frame to `out`.
@@ -103,7 +118,7 @@ pub struct Received {
     /// The rows.
     #[serde(skip)]
     pub tables: Tables,
-    /// Facts in the order of arrival.
+    /// Facts in the order of arrival, and behind them what the kernel logged.
     pub facts: Vec<(String, String)>,
     /// Figures in the order of arrival.
     pub figures: Vec<(String, f64)>,
@@ -120,6 +135,9 @@ pub struct Received {
     /// The bytes of a trace of calls.
     #[serde(skip)]
     pub trace: Vec<u8>,
+    /// Lines that the kernel logged, so far.
+    #[serde(skip)]
+    log: String,
 }
 
 /// Reads frames until the end of `bytes`, a frame of length zero, or damage.
@@ -131,7 +149,58 @@ pub fn decode(bytes: &[u8]) -> Received {
         rest = tail;
         received.take(frame, &mut readers);
     }
+    if !received.log.is_empty() {
+        let log = std::mem::take(&mut received.log);
+        received.facts.push((KERNEL_LOG.into(), log));
+    }
     received
+}
+
+/// The private states of congestion controls of the kernel's own: flow, time in us, bytes.
+pub fn private_states(bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
+    let mut states = Vec::new();
+    let mut rest = bytes;
+    while let Some((frame, tail)) = next_frame(rest) {
+        rest = tail;
+        if let Frame::CcPrivate { row, state } = frame {
+            states.push((row.flow_id, row.t_us, state));
+        }
+    }
+    states
+}
+
+/// The captures at senders and receivers: the records of each in the order of time.
+pub fn captures(bytes: &[u8]) -> [Vec<u8>; 2] {
+    let mut records: [Vec<([u32; 2], &[u8])>; 2] = Default::default();
+    let mut frames = Vec::new();
+    let mut rest = bytes;
+    while let Some((frame, tail)) = next_frame(rest) {
+        rest = tail;
+        if let Frame::Packets(end, packets) = frame {
+            frames.push((usize::from(end != 0), packets));
+        }
+    }
+    for (end, packets) in &frames {
+        let mut rest = &packets[..];
+        while let Some(head) = rest.first_chunk::<16>() {
+            let field = |at: usize| {
+                u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
+            };
+            let Some((record, tail)) = rest.split_at_checked(16 + field(8) as usize) else {
+                break;
+            };
+            records[*end].push(([field(0), field(4)], record));
+            rest = tail;
+        }
+    }
+    records.map(|mut listed| {
+        listed.sort_by_key(|(time, _)| *time);
+        listed
+            .iter()
+            .flat_map(|(_, record)| *record)
+            .copied()
+            .collect()
+    })
 }
 
 /// The newest [`Frame::Progress`] from `offset` on, and where the next look should begin; for a
@@ -173,6 +242,7 @@ impl Received {
             Frame::Queue(row) => self.tables.queue_samples.push(row),
             Frame::Ping(row) => self.tables.ping_samples.push(row),
             Frame::Cc(row) => self.tables.cc_samples.push_row(row),
+            Frame::CcPrivate { row, .. } => self.tables.cc_samples.push_row(row),
             Frame::Event(row) => self.tables.events.push(row),
             Frame::Page(row) => self.tables.page_loads.get_or_insert_default().push(row),
             Frame::Object(row) => self.tables.page_objects.get_or_insert_default().push(row),
@@ -194,6 +264,9 @@ impl Received {
             Frame::Problem(sentence) => self.problems.push(sentence),
             Frame::Failure(sentence) => self.failure = Some(sentence),
             Frame::End => self.complete = true,
+            // Of `captures`.
+            Frame::Packets(..) => {}
+            Frame::Log(lines) => self.log.push_str(&lines),
             Frame::Answer(text) => self.answers.push(text),
             Frame::Trace(bytes) => self.trace.extend(bytes),
             Frame::CcAlgorithm {

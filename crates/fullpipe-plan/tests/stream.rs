@@ -1,7 +1,7 @@
 //! What a writer says arrives, wherever its stream ends.
 
-use fullpipe_plan::stream::{decode, encode, follow, next_frame, Frame};
-use fullpipe_plan::{FlowRow, PingRow};
+use fullpipe_plan::stream::{captures, decode, encode, follow, next_frame, private_states, Frame};
+use fullpipe_plan::{CcRow, FlowRow, PingRow};
 use proptest::prelude::*;
 
 fn frames() -> Vec<Frame> {
@@ -178,4 +178,50 @@ proptest! {
             follow(input, offset);
         }
     }
+}
+
+#[test]
+fn what_the_kernel_logged_is_one_fact_also_where_the_end_is_missing() {
+    let lines = ["one\n", "two\n"].map(|line| Frame::Log(line.into()));
+    let bytes = written(&[lines[0].clone(), Frame::Progress(7), lines[1].clone()]);
+    let fact = ("kernel log".to_owned(), "one\ntwo\n".to_owned());
+    assert_eq!(decode(&bytes).facts, [fact]);
+    assert_eq!(decode(&written(&[Frame::End])).facts, []);
+}
+
+#[test]
+fn a_private_state_comes_with_its_row() {
+    let row = CcRow {
+        t_us: 5,
+        flow_id: 3,
+        ..CcRow::default()
+    };
+    let state = vec![1, 2, 3];
+    let bytes = written(&[Frame::CcPrivate {
+        row: row.clone(),
+        state: state.clone(),
+    }]);
+    assert_eq!(private_states(&bytes), [(3, 5, state)]);
+    assert_eq!(decode(&bytes).tables.cc_samples.len(), 1);
+}
+
+/// A record of pcap: seconds, ns, bytes kept, bytes; then what is kept.
+fn record(seconds: u32, ns: u32, content: &[u8]) -> Vec<u8> {
+    let length = content.len() as u32;
+    let fields = [seconds, ns, length, 1500].map(u32::to_le_bytes);
+    [fields.concat(), content.to_vec()].concat()
+}
+
+#[test]
+fn captures_of_several_hosts_are_one_in_the_order_of_time_and_cut_records_are_left_out() {
+    let (first, second, third) = (record(0, 9, b"a"), record(1, 0, b"bc"), record(1, 5, b""));
+    let mut cut = record(2, 0, b"cut off");
+    cut.pop();
+    let bytes = written(&[
+        Frame::Packets(0, [third.clone(), cut].concat()),
+        Frame::Packets(1, second.clone()),
+        Frame::Packets(0, [first.clone(), second.clone()].concat()),
+    ]);
+    let senders = [first, second.clone(), third].concat();
+    assert_eq!(captures(&bytes), [senders, second]);
 }

@@ -10,7 +10,9 @@ use crate::tables;
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let submodule = PyModule::new(module.py(), "stream")?;
     submodule.add_function(wrap_pyfunction!(decode, &submodule)?)?;
+    submodule.add_function(wrap_pyfunction!(captures, &submodule)?)?;
     submodule.add_function(wrap_pyfunction!(follow, &submodule)?)?;
+    submodule.add_function(wrap_pyfunction!(private_states, &submodule)?)?;
     module.add_submodule(&submodule)
 }
 
@@ -30,4 +32,20 @@ fn decode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>> {
 #[pyfunction]
 fn follow(data: &[u8], offset: usize) -> (Option<u64>, usize) {
     stream::follow(data, offset)
+}
+
+/// The private states of congestion controls of the kernel's own: (flow, time in us, bytes) each.
+#[pyfunction]
+fn private_states<'py>(py: Python<'py>, data: &[u8]) -> Vec<(u64, u64, Bound<'py, PyBytes>)> {
+    let states = py.detach(|| stream::private_states(data)).into_iter();
+    states
+        .map(|(flow, t_us, state)| (flow, t_us, PyBytes::new(py, &state)))
+        .collect()
+}
+
+/// The records of the captures at senders and receivers (pcap-savefile(5), times in ns).
+#[pyfunction]
+fn captures<'py>(py: Python<'py>, data: &[u8]) -> [Bound<'py, PyBytes>; 2] {
+    let captures = py.detach(|| stream::captures(data));
+    captures.map(|records| PyBytes::new(py, &records))
 }

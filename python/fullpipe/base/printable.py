@@ -24,6 +24,6 @@ def printable(text: str, most: int = MAX_MESSAGE) -> str:
     )
 
 
-def message_of(error: object) -> str:
+def message_of(error: object, most: int = MAX_MESSAGE) -> str:
     """An error's words. Further lines are indented: none looks like a message of its own."""
-    return printable(str(error)).replace("\n", "\n  ")
+    return printable(str(error), most).replace("\n", "\n  ")

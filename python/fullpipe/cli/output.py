@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fullpipe.recording.recording import Recording
     from fullpipe.report.comparison import Cell, Row
 
-#: Most characters of a cell or of a paragraph.
-_MAX_TEXT = 20_000
+#: Most characters of a cell or of a paragraph, and of a failure: an oops of a kernel is 9,000.
+_MAX_TEXT, _MAX_FAILURE = 20_000, 12_000
 
 
 class _Console(Console):
@@ -47,14 +47,16 @@ def message(line: str, style: str | None = None) -> None:
 
 
 def warn(subject: str, reasons: Sequence[str]) -> None:
-    """Prints why a run is not to be trusted, one line a reason."""
+    """Prints why a run is not to be trusted: the first line of each reason. The failure of a run,
+    whose further lines are a machine's last words, is told whole where the command ends."""
     for reason in reasons:
-        message(f"warning: {subject}: {reason}", "bold red")
+        first, _, _ = reason.partition("\n")
+        message(f"warning: {subject}: {first}", "bold red")
 
 
 def fail(reason: str, status: int) -> NoReturn:
     """Prints why the command failed and ends it with an exit status."""
-    message(f"fullpipe: {reason}")
+    messages.print(message_of(f"fullpipe: {reason}", _MAX_FAILURE), soft_wrap=True)
     raise typer.Exit(status)
 
 

@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 
 #: Of more runs than this the tables are only in the report; of more than that, the lines too.
 MAX_RUNS_OF_TABLES, MAX_RUNS_OF_LINES = 3, 10
-#: Lines of a kernel's log that are printed.
-MAX_LINES_OF_LOG = 10
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,11 @@ class On:
         str | None, typer.Option(envvar="FULLPIPE_TOKEN", help="Token of that agent.")
     ] = None
     pcap: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a packet capture (sim, one run).")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a packet capture, of a machine of both ends (sim, vm; one run).",
+        ),
     ] = None
     cc_trace: Annotated[
         Path | None,
@@ -129,8 +131,8 @@ class On:
         """The options as the engine takes them. Raises UserError for those of another engine, and
         for those of one run where there are more."""
         is_single_sim = repeat == 1 and self.engine == "sim"
-        if self.pcap is not None and not is_single_sim:
-            raise UserError("--pcap: only with --engine sim and one run")
+        if self.pcap is not None and (repeat > 1 or self.engine == "live"):
+            raise UserError("--pcap: only with --engine sim or vm and one run")
         if self.cc_trace is not None and repeat > 1:
             raise UserError("--cc-trace: only with one run")
         if self.debug_cc and not is_single_sim:
@@ -325,16 +327,14 @@ def _print(summaries: list[dict[str, Any]], as_json: bool, per_flow: bool) -> No
 
 
 def _print_log(recording: Recording) -> None:
-    """The first lines that a kernel, or a kernel's file, logged in a run."""
+    """The first lines that a kernel, or a kernel's file, logged in a run, and a warning."""
+    from fullpipe.cli.kernel_log import shown
     from fullpipe.recording.recording import KERNEL_LOG
 
     facts = recording.metadata.get("facts")
     text = facts.get(KERNEL_LOG) if isinstance(facts, dict) else None
-    lines = str(text).splitlines() if text else []
-    for line in lines[:MAX_LINES_OF_LOG]:
+    for line in shown(str(text)) if text else ():
         message(line)
-    if len(lines) > MAX_LINES_OF_LOG:
-        message(f"{KERNEL_LOG}: {len(lines)} lines, all in the report and the recording's facts")
 
 
 def _settlings(summaries: list[dict[str, Any]]) -> list[dict[str, Any]]:

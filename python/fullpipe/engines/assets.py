@@ -39,9 +39,9 @@ def kernel_cubic() -> Path:
     return _built("kernel-cubic.o")
 
 
-def episodes() -> Path:
-    """The object that counts recoveries and undos. Raises UserError if it was not built."""
-    return _built("episodes.o")
+def sockets() -> Path:
+    """The object that tells what TCP_INFO does not. Raises UserError if it was not built."""
+    return _built("sockets.o")
 
 
 def turnstile() -> Path:
@@ -51,7 +51,7 @@ def turnstile() -> Path:
 
 def put_objects(plan: Plan, folder: Path) -> None:
     """Copies the eBPF objects that a plan's flows need into a folder, for this host's agent."""
-    (folder / episodes().name).symlink_to(episodes())
+    (folder / sockets().name).symlink_to(sockets())
     for algorithm in algorithms(plan):
         (folder / f"{algorithm}.bpf.o").symlink_to(bpf_object(algorithm))
 

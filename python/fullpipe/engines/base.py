@@ -52,7 +52,7 @@ MachineName = Literal["qemu", "uml", "auto"]
 CcForm = Literal["ebpf", "module"]
 #: Options that only some engines have.
 _OPTIONS_OF = {
-    "pcap": ("sim",),
+    "pcap": ("sim", "vm"),
     "debug_cc": ("sim",),
     "machine": ("vm",),
     "kernel": ("vm",),

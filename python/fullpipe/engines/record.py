@@ -53,13 +53,14 @@ def record_result(run: Run, out: Path, result: RunResult) -> Recording:
         "seed": run.seed,
         "warmup_ns": run.warmup_ns,
         "constants": _constants(run.plan),
-        **_variables(run.plan),
         **_sources(run.plan),
         "health": {**result.health, "problems": problems},
         "interrupted": result.interrupted,
         "failure": result.failure,
         **result.metadata,
     }
+    if variables := _variables(run.plan) | result.metadata.get("variables", {}):
+        metadata["variables"] = variables
     return write_recording(out, metadata, run.text, result.tables)
 
 
@@ -79,13 +80,14 @@ def _constants(plan: Plan) -> dict[str, dict[str, float]]:
 def _variables(plan: Plan) -> dict[str, Any]:
     """Unit and meaning of the variables that only some algorithms have, by the names of these and
     of their columns in `cc_samples`; empty where no algorithm has any."""
-    return registry.own_variables(
+    described: dict[str, Any] = registry.own_variables(
         {
             choice["name"]: choice["algorithm"]
             for _, choice in cc_choices(plan)
             if choice["algorithm"] not in (None, AGENT)
         }
     )
+    return dict(described.get("variables", {}))
 
 
 def _sources(plan: Plan) -> dict[str, Any]:

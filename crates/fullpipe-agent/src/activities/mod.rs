@@ -2,6 +2,7 @@
 //! token.rs and agenda.rs, and its lines here. This module must not know what they do.
 
 mod background;
+mod capture;
 mod flow_pool;
 mod flows;
 mod host_load;
@@ -18,6 +19,7 @@ use crate::sink::Sink;
 use crate::token::Token;
 
 use background::Background;
+use capture::Capture;
 use flow_pool::FlowPool;
 use flows::Flows;
 use host_load::HostLoad;
@@ -36,6 +38,7 @@ pub(crate) struct Activities {
     probes: Probes,
     host: HostLoad,
     background: Background,
+    capture: Capture,
 }
 
 impl Activity for Activities {
@@ -52,6 +55,7 @@ impl Activity for Activities {
             probes: Probes::open(run)?,
             host: HostLoad::open(run)?,
             background: Background::open(run)?,
+            capture: Capture::open(run)?,
         })
     }
 
@@ -82,6 +86,7 @@ impl Activity for Activities {
             Task::Stream(index) => self.streams.due(index, due_ns, run, sink),
             Task::Probe(index) => self.probes.due(index, due_ns, run, sink),
             Task::Host => self.host.due((), due_ns, run, sink),
+            Task::Capture => self.capture.due((), due_ns, run, sink),
             Task::Background => self.background.due((), due_ns, run, sink),
             // The session's own.
             Task::Sample | Task::Cpu | Task::Progress | Task::End => Ok(()),
@@ -104,6 +109,7 @@ impl Activity for Activities {
         self.pages.end(t_ns, run, sink)?;
         self.streams.end(t_ns, run, sink)?;
         self.probes.end(t_ns, run, sink)?;
-        self.host.end(t_ns, run, sink)
+        self.host.end(t_ns, run, sink)?;
+        self.capture.end(t_ns, run, sink)
     }
 }

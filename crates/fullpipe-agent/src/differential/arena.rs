@@ -6,10 +6,10 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
 use super::hosts::Hosts;
-use super::port::{link_address, packet_socket, send};
 use super::ticks::Ticks;
 use super::wire::Route;
 use crate::net::{know_neighbour, set_gso_max_segments, Node, Port};
+use crate::packet_socket::{link_address, packet_socket, send};
 use crate::socket::Payload;
 
 pub(super) const HOST: Ipv4Addr = Ipv4Addr::new(10, 50, 0, 1);

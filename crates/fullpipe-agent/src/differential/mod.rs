@@ -7,7 +7,6 @@ mod alarm;
 mod arena;
 mod hosts;
 mod packetdrill;
-mod port;
 mod queue;
 mod socket;
 mod ticks;

@@ -1,9 +1,8 @@
 //! One script's queue at a port: packets are written into it and read at the far end of the wire.
 
 use std::io;
-use std::mem::size_of;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use fullpipe_differential::queue::{Answer, Arrival, Departure, Script};
 use fullpipe_net::LINK_HEADER_BYTES;
@@ -11,12 +10,12 @@ use nix::poll::{PollFd, PollFlags};
 
 use super::alarm::Alarm;
 use super::hosts::Hosts;
-use super::port::{link_address, packet_socket, send, set_option};
 use super::ticks::Ticks;
 use super::wire::{datagram, read_datagram, Route};
 use crate::clock::{now_ns, real_ns, sleep_until};
 use crate::net::qdisc::{attach, handle, htb, put_htb_class, queue, Shape, HTB_CLASS, ROOT};
 use crate::net::{Node, Port};
+use crate::packet_socket::{link_address, packet_socket, receive, send, set_option};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 51, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 51, 0, 2);
@@ -27,7 +26,6 @@ const BEHIND_TICK_NS: u64 = 200_000;
 const SILENCE_NS: u64 = 20_000_000_000;
 /// Of a packet this is read.
 const READ_BYTES: usize = 64;
-const NS_PER_S: u64 = 1_000_000_000;
 
 /// What leaves the queue of a script.
 pub(super) fn answer(script: &Script, ticks: &Ticks) -> Result<Answer, String> {
@@ -120,7 +118,7 @@ impl Bench {
     fn collect(&mut self) -> io::Result<()> {
         let mut buffer = [0; READ_BYTES];
         while let Some((bytes, stamp_ns)) = receive(&self.receiver, &mut buffer)? {
-            let Some((packet, tos)) = read_datagram(&buffer[..bytes]) else {
+            let Some((packet, tos)) = read_datagram(&buffer[..bytes.min(READ_BYTES)]) else {
                 continue;
             };
             let at_ns = stamp_ns.saturating_sub(self.clock_ns + self.start_ns);
@@ -149,43 +147,6 @@ fn make_queue(host: &mut Node, port: Port, script: &Script) -> Result<(), String
 fn priority(tos: u8) -> libc::c_int {
     const PRIORITIES: [libc::c_int; 4] = [0, 2, 6, 4];
     PRIORITIES[usize::from(tos >> 3 & 3)]
-}
-
-/// The next packet's first bytes and the time at which it arrived; `None`: there is none.
-fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<(usize, u64)>> {
-    let mut control = [0u64; 8];
-    let mut vector = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
-    // SAFETY: the header is plain data that names buffers with their lengths, which outlive the call.
-    let (received, stamp) = unsafe {
-        let mut header: libc::msghdr = std::mem::zeroed();
-        header.msg_iov = &raw mut vector;
-        header.msg_iovlen = 1;
-        header.msg_control = control.as_mut_ptr().cast();
-        header.msg_controllen = size_of::<[u64; 8]>() as _;
-        let received = libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0);
-        (received, stamp_of(&header))
-    };
-    match nix::errno::Errno::result(received) {
-        Ok(bytes) => Ok(Some((bytes as usize, stamp))),
-        Err(nix::Error::EAGAIN) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// The time of SCM_TIMESTAMPNS in ns; 0: there is none.
-///
-/// # Safety
-/// The header's control buffer is what recvmsg() has filled.
-unsafe fn stamp_of(header: &libc::msghdr) -> u64 {
-    let first = libc::CMSG_FIRSTHDR(header);
-    if first.is_null() || (*first).cmsg_type != libc::SCM_TIMESTAMPNS {
-        return 0;
-    }
-    let time: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(first).cast());
-    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -3,21 +3,21 @@
 //! lists and removes it. It must never know a scenario, nor what any constant means.
 
 mod cost;
-mod episodes;
 mod features;
 mod load;
 mod module;
 mod pins;
 mod settings;
+mod sockets;
 mod trace;
 mod users;
 mod verifier;
 
 pub(crate) use cost::{costs, count};
-pub(crate) use episodes::{count_episodes, Episodes};
 pub(crate) use features::kernel_release;
 pub(crate) use load::{load, Code, Loaded, Wanted};
 pub(crate) use module::{insert, insert_other};
 pub(crate) use pins::{ensure_mounted, list, unload};
+pub(crate) use sockets::{ca_priv, watch_sockets, Episodes};
 pub(crate) use trace::Tracer;
 pub(crate) use users::{users, User};

@@ -117,6 +117,8 @@ impl Server {
             objects: self.objects.clone(),
             module: None,
             inserted: Vec::new(),
+            cc_states: false,
+            capture: false,
             cc_trace: None,
             cc_cost: false,
             background_processes: 0,

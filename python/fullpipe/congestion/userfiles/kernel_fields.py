@@ -14,13 +14,13 @@ from fullpipe.congestion.userfiles.tokens import Token, closing, tokens_of
 #: What the values are fields of, in C (kernel_wrapper.py).
 STRUCTURE = "LINUX_FIELDS"
 #: Of arrays, so many elements are variables; of a structure, so many fields.
-_MOST_ELEMENTS, _MOST_FIELDS = 4, 64
+MOST_ELEMENTS, MOST_FIELDS = 4, 64
 #: Structures within it that hold one value.
 _READ_WITH = {"minmax": "minmax_get(&{})"}
 #: Types whose values are no numbers of their own.
-_NO_NUMBERS = {"spinlock_t", "ktime_t", "timer_list", "list_head", "rcu_head", "work_struct"}
+NO_NUMBERS = {"spinlock_t", "ktime_t", "timer_list", "list_head", "rcu_head", "work_struct"}
 #: Fields that fill a word.
-_FILLER = re.compile(r"_*(unused|pad(ding)?|reserved)\w*")
+FILLER = re.compile(r"_*(unused|pad(ding)?|reserved)\w*")
 _COMMENT = re.compile(r"/\*\s*(.*?)\s*(?:\*/|$)|//\s*(.*)")
 
 
@@ -41,7 +41,7 @@ def fields_of(structure: str, files: Mapping[str, str]) -> list[Field]:
         if body is not None:
             lines = text.split("\n")
             fields = list(_fields(body, "", structure, files, lines))
-            return list({field.name: field for field in fields}.values())[:_MOST_FIELDS]
+            return list({field.name: field for field in fields}.values())[:MOST_FIELDS]
     return []
 
 
@@ -91,7 +91,7 @@ def _declared(
         inner = code[at + 1 : closing(code, at)]
         yield from _fields(inner, f"{path}{name}." if name else path, structure, files, lines)
         return
-    if {"*", "("} & set(texts) or _NO_NUMBERS & set(texts):
+    if {"*", "("} & set(texts) or NO_NUMBERS & set(texts):
         return
     kind = texts[texts.index("struct") + 1] if "struct" in texts else ""
     if "union" in texts or kind == structure:
@@ -128,12 +128,12 @@ def _elements(declarator: Sequence[Token]) -> list[str]:
         for token in declarator[:end]
         if token.kind == "name" and not token.text.startswith("__")
     ]
-    if not names or _FILLER.fullmatch(names[-1]):
+    if not names or FILLER.fullmatch(names[-1]):
         return []
     if end == len(texts) or texts[end] == ":":
         return [names[-1]]
     length = texts[end + 1] if texts.count("[") == 1 else ""
-    count = min(int(length), _MOST_ELEMENTS) if length.isdigit() else 0
+    count = min(int(length), MOST_ELEMENTS) if length.isdigit() else 0
     return [f"{names[-1]}[{number}]" for number in range(count)]
 
 

@@ -139,13 +139,18 @@ def _variables(kernel_file: KernelFile, prefix: str) -> str:
         return ""
     rows = []
     for field in fields:
-        name = f"{structure}_{field.name}" if field.name in _TAKEN else field.name
+        name = column_of(field.name, structure)
         meaning = re.sub(r'[\\"]', "'", field.meaning)
         rows.append(f' \\\n\tS({name}, "", 1, {field.value}, "{meaning}")')
     return (
         f"#define {STRUCTURE} ((const struct {structure} *)LINUX_PRIVATE(s))\n"
         f"#define {prefix}_MORE_STATE(S){''.join(rows)}\n\n"
     )
+
+
+def column_of(name: str, structure: str) -> str:
+    """The variable of a structure's field: its name, unless tables have something else of it."""
+    return f"{structure}_{name}" if name in _TAKEN else name
 
 
 def _checks(kernel_file: KernelFile) -> list[str]:

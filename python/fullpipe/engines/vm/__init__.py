@@ -26,11 +26,13 @@ from fullpipe.engines.streams import decoded
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.engines.unfinished import with_totals
 from fullpipe.engines.vm import (
+    captures,
     hardware,
     headers,
     image,
     kernels,
     machine,
+    private_state,
     shared,
     uml,
     uml_kernel,
@@ -93,7 +95,8 @@ class VmEngine:
         `module` (one that the user built, whose congestion controls flows name as kernel:NAME),
         `cc_form` (`ebpf` or `module`: how the kernel gets ours; eBPF in QEMU, but for
         files of a kernel),
-        `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`),
+        `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`), `pcap`
+        (a file of the packets at the senders; that of the receivers is beside it),
         `cc_cost` (the kernel measures our programs and, through one of them, its own CUBIC; the
         result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
         measured host every 110 ms), `from_snapshot` (False: always boot), `web` (True: this host's
@@ -107,12 +110,18 @@ class VmEngine:
             stock = web.programs()
         trace = options.get("cc_trace")
         trace_mib = _trace_mib(plan) if trace else 0
+        pcap = Path(options["pcap"]) if options.get("pcap") else None
+        capture_mib = 0
+        if pcap is not None:
+            captures.refuse(pcap)
+            capture_mib = captures.mib(plan)
         guest_plan = with_arrivals(with_steps(plan))
         request: dict[str, Any] = {
             "plan": guest_plan,
             "clock": "virtual",
             "objects": "/bpf",
             "cc_trace": _TRACE_IN_GUEST if trace else None,
+            "capture": pcap is not None,
             "background_processes": int(options.get("background_processes", 0)),
             "web": web.request(stock) if stock else None,
             "peer": None,
@@ -132,9 +141,11 @@ class VmEngine:
         job = Job(
             request, image.modules(plan, kernel, module_files, user_module is not None), objects
         )
+        layouts = private_state.NONE if is_uml else _layouts(plan, kernel, job)
+        request["cc_states"] = bool(layouts.fields)
         initramfs = image.build(kernel, module_files, user_cache() / "initramfs", ready=not is_uml)
         memory = memory_mib(memory_needed_mib(plan) + 2 * trace_mib)
-        shared_bytes = shared.size_bytes(job, _stream_mib(guest_plan) + trace_mib)
+        shared_bytes = shared.size_bytes(job, _stream_mib(guest_plan) + trace_mib + capture_mib)
         if is_uml:
             ended = uml.run(kernel.image, initramfs, memory, shared_bytes, job, progress)
         else:
@@ -148,12 +159,14 @@ class VmEngine:
         received = decoded(ended.stream, assets.algorithms(plan))
         if trace:
             Path(trace).write_bytes(received["trace"])
+        if pcap is not None:
+            captures.write(ended.stream, pcap)
         failure = received["failure"]
         if unfinished := None if failure else _unfinished(ended, received["complete"]):
             failure = _cause(plan, unfinished)
         if failure and not received["tables"]["flow_samples"]["t_us"][1] and not ended.interrupted:
             raise RunError(failure)
-        facts = dict(received["facts"])
+        facts = dict(received["facts"]) | layouts.facts()
         if is_uml:
             facts["processor"] = "takes no time"
         elif chosen.refused:
@@ -166,9 +179,26 @@ class VmEngine:
             "image_sha256": image.digest(initramfs, job.objects),
             "facts": facts,
         }
+        if layouts.fields:
+            metadata["variables"] = layouts.described()
         health = {"problems": list(received["problems"]), **dict(received["figures"])}
         tables = with_totals(arrow_tables(received["tables"]), plan)
+        samples = private_state.with_states(tables["cc_samples"], plan, ended.stream, layouts)
+        tables["cc_samples"] = samples
         return RunResult(tables, metadata, health, ended.interrupted, failure)
+
+
+def _layouts(plan: Plan, kernel: kernels.Kernel, job: Job) -> private_state.Layouts:
+    """The fields of the kernel's own congestion controls of a plan."""
+    names = image.kernel_ccs(plan)
+    modules = image.cc_modules(plan, image.module_files(kernel))
+    others = [name for name in names if name not in modules and not image.is_builtin(name, kernel)]
+    for file in (job.request or {}).get("inserted", ()):
+        # One of the same name takes the place of the kernel's.
+        replaced = [name for name in names if file == f"tcp_{name}.ko"]
+        modules |= dict.fromkeys([*others, *replaced], job.objects[file])
+    unpacked = vmlinux.unpacked(kernel.image, user_cache() / "vmlinux")
+    return private_state.layouts(names, modules, unpacked)
 
 
 def _form(plan: Plan, options: Mapping[str, Any], is_uml: bool) -> str:
@@ -321,9 +351,11 @@ def _hosts(plan: Plan) -> int:
 
 
 def _states_bytes(plan: Plan) -> int:
-    """Bytes of our algorithms' states, which the agent sends unencoded."""
+    """Bytes of the algorithms' states, which the agent sends unencoded."""
     algorithms = [flow["cc"]["algorithm"] for flow in plan["flows"]]
-    return sum(state_bytes_of(name) for name in algorithms if name is not None)
+    return sum(
+        private_state.STATE_BYTES if name is None else state_bytes_of(name) for name in algorithms
+    )
 
 
 def _trace_mib(plan: Plan) -> int:

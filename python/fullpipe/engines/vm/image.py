@@ -99,6 +99,12 @@ def needed(names: Sequence[str], kernel: Kernel, module_files: Mapping[str, Path
     return wanted
 
 
+def cc_modules(plan: Plan, module_files: Mapping[str, Path]) -> dict[str, bytes]:
+    """The modules of the kernel's own congestion controls that a plan names, by these names."""
+    files = {name: module_files.get(f"{_CC_PREFIX}{name}") for name in kernel_ccs(plan)}
+    return {name: _read(path) for name, path in files.items() if path}
+
+
 def own_module(path: Path) -> bytes:
     """A module that the user built. Raises UserError if the file is none."""
     try:
@@ -154,7 +160,7 @@ def _sets(ready: bool) -> bytes:
 
 def _ready_objects(ready: bool) -> list[Path]:
     names = {item.algorithm for item in registry.cc_sets().values()} if ready else set()
-    return [*(assets.bpf_object(name) for name in sorted(names)), assets.episodes()]
+    return [*(assets.bpf_object(name) for name in sorted(names)), assets.sockets()]
 
 
 def ready_modules(kernel: Kernel, module_files: Mapping[str, Path]) -> Iterable[tuple[str, bytes]]:
@@ -217,6 +223,11 @@ def _load_order(
 
     for name in wanted:
         yield from visit(name)
+
+
+def is_builtin(name: str, kernel: Kernel) -> bool:
+    """Whether a kernel has a congestion control built in."""
+    return f"{_CC_PREFIX}{name}" in _builtin(kernel)
 
 
 def _builtin(kernel: Kernel) -> set[str]:

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from fullpipe.engines.vm.shared import Job
 from fullpipe.engines.vm.snapshot import Launch, Snapshot
 from fullpipe.engines.vm.watch import Ended, follow, last_words, prepare, wait
 
+#: Wall-clock seconds that a panic may take on a busy host.
+_PANIC_S = 60.0
 #: A guest's memory that begins empty.
 _EMPTY = "memory-backend-ram"
 
@@ -76,8 +78,10 @@ def _run(
     with scratch("fullpipe-vm-") as folder:
         start = shared.create(folder / SHARED, hardware.shared_bytes, job)
         with shared.view(folder / SHARED) as view:
-            with _running(hardware, launch, saved, folder) as (process, greeting):
+            with _running(hardware, launch, saved, folder) as (process, greeting, monitor):
                 interrupted, silent = wait(process, view, start, progress)
+                if silent and monitor:
+                    _say_where(process, monitor)
             _, end = follow(view, start)
             stream = view[start:end]
         if process.returncode not in (0, -signal.SIGTERM, -signal.SIGKILL):
@@ -91,12 +95,12 @@ def _run(
 @contextmanager
 def _running(
     hardware: Hardware, launch: Launch, saved: Snapshot | None, folder: Path
-) -> Iterator[tuple[subprocess.Popen[bytes], str | None]]:
-    """Yields a running QEMU and its version, and stops it at the end."""
+) -> Iterator[tuple[subprocess.Popen[bytes], str | None, Monitor | None]]:
+    """Yields a running QEMU, its version and what controls it, and stops it at the end."""
     if saved is None:
         process = launch(hardware.arguments(_EMPTY), folder)
         try:
-            yield process, version()
+            yield process, version(), None
         finally:
             stop(process)
         return
@@ -109,9 +113,17 @@ def _running(
                 saved.resume(monitor, state)
             except RunError as error:
                 raise _NotStartedError(str(error)) from None
-            yield process, greeting
+            yield process, greeting, monitor
         finally:
             stop(process)
+
+
+def _say_where(process: subprocess.Popen[bytes], monitor: Monitor) -> None:
+    """Has the kernel of a machine that hangs panic, which prints its registers and calls (the agent
+    has set unknown_nmi_panic)."""
+    with suppress(RunError, subprocess.TimeoutExpired):
+        monitor.ask("inject-nmi")
+        process.wait(_PANIC_S)
 
 
 def _launch(

@@ -25,9 +25,11 @@ _SILENCE_CPU_S = (120.0, 60.0)
 _SILENCE_S = 180.0
 _POLL_S = 0.1
 _LAST_WORDS = 12
-#: An oops with its registers and calls.
-_MOST_WORDS = 80
-_VERDICTS = ("Kernel panic", "BUG:", "Oops:", "WARNING:", "general protection", "divide error")
+#: An oops with its registers and calls; of more the end says how it died.
+_MOST_WORDS, _MOST_LAST = 100, 4
+#: What a kernel dies of, and what it only complains of.
+_DEADLY = ("Kernel panic", "BUG: ", "kernel BUG at", "Oops: ", "general protection", "divide error")
+_VERDICTS = (_DEADLY, ("WARNING: ",))
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,20 @@ def prepare(core: int | None) -> None:
 
 def last_words(console: list[str]) -> list[str]:
     """The console from the first line on that says what is wrong: what an oops says of its place,
-    registers and calls comes after it, and a panic that it causes last."""
-    verdicts = [i for i, line in enumerate(console) if any(word in line for word in _VERDICTS)]
-    if not verdicts:
-        return console[-_LAST_WORDS:]
-    return console[verdicts[0] :][:_MOST_WORDS]
+    registers and calls comes after it, and a panic that it causes last. A warning counts where
+    nothing worse is said."""
+    for words in _VERDICTS:
+        for place, line in enumerate(console):
+            if any(word in line for word in words):
+                return _bounded(console[place:])
+    return console[-_LAST_WORDS:]
+
+
+def _bounded(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST_WORDS - _MOST_LAST
+    if more <= 0:
+        return lines
+    return [*lines[:_MOST_WORDS], f"({more} lines more)", *lines[-_MOST_LAST:]]
 
 
 def wait(

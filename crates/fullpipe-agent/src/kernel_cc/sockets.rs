@@ -1,5 +1,6 @@
-//! How often each socket entered Recovery and undid a reduction: counted in the kernel by the programs of
-//! `bpf/episodes.bpf.c`, which run as long as this process does.
+//! What the kernel's TCP_INFO does not tell of a socket: how often it entered Recovery and undid a
+//! reduction, and the private state of its congestion control. The programs of `bpf/sockets.bpf.c`, which
+//! run as long as this process does, keep it. It must not know what any state means.
 
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -8,11 +9,15 @@ use std::sync::OnceLock;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder};
 
 /// The object among those of a run or of the machine's image.
-pub(crate) const OBJECT: &str = "episodes.o";
-const MAP: &str = "fp_episodes";
+pub(crate) const OBJECT: &str = "sockets.o";
 
-/// Counters by socket; `Err`: why this kernel does not count.
-static COUNTERS: OnceLock<Result<MapHandle, String>> = OnceLock::new();
+/// Facts by socket; `Err`: why this kernel does not tell them.
+static MAPS: OnceLock<Result<Maps, String>> = OnceLock::new();
+
+struct Maps {
+    episodes: MapHandle,
+    ca_priv: MapHandle,
+}
 
 /// Of one socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,9 +29,8 @@ pub(crate) struct Episodes {
 impl Episodes {
     /// Those of a socket of this process; `None` where the kernel does not count.
     pub(crate) fn of(socket: BorrowedFd<'_>) -> Option<Self> {
-        let counters = COUNTERS.get()?.as_ref().ok()?;
-        let key = socket.as_raw_fd().to_ne_bytes();
-        match counters.lookup(&key, MapFlags::ANY) {
+        let maps = MAPS.get()?.as_ref().ok()?;
+        match value_of(&maps.episodes, socket) {
             Ok(Some(value)) => Self::read(&value),
             // It had none.
             Ok(None) => Some(Self::default()),
@@ -47,16 +51,27 @@ impl Episodes {
     }
 }
 
-/// Makes the kernel count from now on, by the object in that folder; the first call decides. The error
+/// What inet_csk_ca() had when TCP_INFO was last asked for of a socket of this process, and zeros behind
+/// it; `None` where the kernel does not tell.
+pub(crate) fn ca_priv(socket: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    let maps = MAPS.get()?.as_ref().ok()?;
+    value_of(&maps.ca_priv, socket).ok()?
+}
+
+fn value_of(map: &MapHandle, socket: BorrowedFd<'_>) -> libbpf_rs::Result<Option<Vec<u8>>> {
+    map.lookup(&socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY)
+}
+
+/// Makes the kernel tell from now on, by the object in that folder; the first call decides. The error
 /// says why it does not.
-pub(crate) fn count_episodes(folder: &str) -> Result<(), &'static str> {
-    match COUNTERS.get_or_init(|| attach(&format!("{folder}/{OBJECT}"))) {
+pub(crate) fn watch_sockets(folder: &str) -> Result<(), &'static str> {
+    match MAPS.get_or_init(|| attach(&format!("{folder}/{OBJECT}"))) {
         Ok(_) => Ok(()),
         Err(sentence) => Err(sentence),
     }
 }
 
-fn attach(path: &str) -> Result<MapHandle, String> {
+fn attach(path: &str) -> Result<Maps, String> {
     let bytes = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
     // The caller says it; libbpf would write on standard error.
     libbpf_rs::set_print(None);
@@ -69,12 +84,18 @@ fn attach(path: &str) -> Result<MapHandle, String> {
     for program in object.progs_mut() {
         links.push(program.attach().map_err(failed)?);
     }
-    let map = object.maps().find(|map| map.name() == MAP);
-    let map = map.ok_or_else(|| format!("{path}: has no {MAP}"))?;
-    let counters = MapHandle::try_from(&map).map_err(failed)?;
+    let handle = |name: &str| {
+        let map = object.maps().find(|map| map.name() == name);
+        let map = map.ok_or_else(|| format!("{path}: has no {name}"))?;
+        MapHandle::try_from(&map).map_err(failed)
+    };
+    let maps = Maps {
+        episodes: handle("fp_episodes")?,
+        ca_priv: handle("fp_ca_priv")?,
+    };
     // A program that is attached runs until its link is closed.
     std::mem::forget(links);
-    Ok(counters)
+    Ok(maps)
 }
 
 #[cfg(test)]
