@@ -155,10 +155,12 @@ typedef struct {
 #define WARN_ON_ONCE(condition) LINUX_WARN_IF(LINUX_ONCE, condition, "")
 #define WARN(condition, ...) LINUX_WARN_IF(LINUX_ALWAYS, condition, __VA_ARGS__)
 #define WARN_ONCE(condition, ...) LINUX_WARN_IF(LINUX_ONCE, condition, __VA_ARGS__)
+/* An address that no pointer has: diagnosis.py knows it. */
+#define LINUX_BUG_ADDRESS 0xb06
 #define BUG_ON(condition)                                                                          \
 	do {                                                                                       \
 		if (condition)                                                                     \
-			*(volatile int *)0 = 0;                                                    \
+			*(volatile char *)LINUX_BUG_ADDRESS = 0;                                   \
 	} while (0)
 #define BUG() BUG_ON(1)
 
@@ -638,6 +640,21 @@ static __attribute__((unused)) int linux_printed(const char *format, ...)
 #define might_sleep() LINUX_SLEEPS_IF(1)
 #define cond_resched() LINUX_SLEEPS_IF(1)
 
+/* linux/delay.h, linux/sched.h: sleeping takes no simulated time, and waiting neither */
+#define msleep(ms) ((void)(ms), might_sleep())
+#define msleep_interruptible(ms) ((void)(ms), might_sleep(), 0ul)
+#define ssleep(s) msleep(s)
+#define fsleep(us) msleep(us)
+#define usleep_range(least, most) ((void)(most), msleep(least))
+#define schedule() might_sleep()
+#define schedule_timeout(ticks) ((void)(ticks), might_sleep(), 0l)
+#define schedule_timeout_interruptible(ticks) schedule_timeout(ticks)
+#define schedule_timeout_uninterruptible(ticks) schedule_timeout(ticks)
+#define ndelay(ns) ((void)(ns))
+#define udelay(us) ((void)(us))
+#define mdelay(ms) ((void)(ms))
+#define cpu_relax() ((void)0)
+
 /* uapi/asm-generic/errno-base.h, linux/err.h */
 #define EPERM 1
 #define ENOENT 2
@@ -788,6 +805,30 @@ struct mutex {
 #define spin_unlock_bh(lock) ((void)(lock))
 #define preempt_disable() ((void)0)
 #define preempt_enable() ((void)0)
+
+/* linux/jump_label.h: the module's start may switch them (kernel_files.py) */
+struct static_key {
+	int enabled;
+};
+struct static_key_true {
+	struct static_key key;
+};
+struct static_key_false {
+	struct static_key key;
+};
+#define STATIC_KEY_TRUE_INIT { { 1 } }
+#define STATIC_KEY_FALSE_INIT { { 0 } }
+#define DEFINE_STATIC_KEY_TRUE(name) struct static_key_true name = STATIC_KEY_TRUE_INIT
+#define DEFINE_STATIC_KEY_FALSE(name) struct static_key_false name = STATIC_KEY_FALSE_INIT
+#define DEFINE_STATIC_KEY_TRUE_RO(name) DEFINE_STATIC_KEY_TRUE(name)
+#define DEFINE_STATIC_KEY_FALSE_RO(name) DEFINE_STATIC_KEY_FALSE(name)
+#define static_key_enabled(name) ((name)->key.enabled > 0)
+#define static_branch_likely(name) static_key_enabled(name)
+#define static_branch_unlikely(name) static_key_enabled(name)
+#define static_branch_enable(name) ((void)((name)->key.enabled = 1))
+#define static_branch_disable(name) ((void)((name)->key.enabled = 0))
+#define static_branch_inc(name) ((void)(name)->key.enabled++)
+#define static_branch_dec(name) ((void)(name)->key.enabled--)
 
 /* linux/btf.h, linux/btf_ids.h: what eBPF programs may call is of no use here. */
 struct btf_id_set8 {

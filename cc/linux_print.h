@@ -137,7 +137,7 @@ static void linux_put_string(struct linux_text *text, const struct linux_convers
 		linux_pad(text, how->width - length, ' ');
 }
 
-/* %pI4 prints an address, every other %p the pointer itself: hashes differ from run to run. */
+/* %pI4 prints an address, every other %p none: those of a host differ from run to run. */
 static const char *linux_put_pointer(struct linux_text *text, const struct linux_conversion *how,
 				     unsigned long word, const char *after)
 {
@@ -152,7 +152,7 @@ static const char *linux_put_pointer(struct linux_text *text, const struct linux
 					 'a');
 		}
 	} else {
-		linux_put_number(text, how, word, 16, 0, 'a');
+		linux_put_string(text, how, "(____ptrval____)");
 	}
 	while ((*after >= 'a' && *after <= 'z') || (*after >= 'A' && *after <= 'Z') ||
 	       (*after >= '0' && *after <= '9'))

@@ -37,7 +37,8 @@ _VARIABLES = """
 Behind these a recording has a column for every other variable that an algorithm of it declares
 (`NAME_STATE` in [C](own-algorithms.md#the-file), `Variable` in [Python](python.md)): a real number,
 null for flows of other algorithms and where it has no value. `variables` in `metadata.json` has
-units and meanings. The built-in algorithms declare:
+units and meanings. In the virtual machine the kernel's own have the fields behind
+`inet_csk_ca(sk)`, named by the BTF or DWARF of kernel and module. The built-in algorithms declare:
 
 | column | algorithm | meaning |
 |---|---|---|

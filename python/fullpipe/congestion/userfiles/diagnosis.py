@@ -17,6 +17,8 @@ _FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+) in (\S+)$', re.M)
 _NO_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|MemoryError")
 #: Distance of an address from the stack's end within which it is the stack that was used up.
 _STACK_MARGIN = 1 << 20
+#: Where a kernel's file writes in BUG_ON() (cc/linux_base.h).
+_BUG_ADDRESS = 0xB06
 
 
 def names(sources: Sequence[Source]) -> str:
@@ -59,6 +61,8 @@ def cause(status: int | None, report: str, words: str, memory_bytes: int) -> str
     fault = _FAULT.search(report)
     if -status in (signal.SIGSEGV, signal.SIGBUS) and fault:
         stack, touched = int(fault[3], 16), int(fault[4], 16)
+        if touched == _BUG_ADDRESS:
+            return "BUG() or BUG_ON(): a kernel would die here"
         if abs(stack - touched) < _STACK_MARGIN:
             return "it used up its stack: unbounded recursion"
     reasons = {

@@ -37,6 +37,14 @@ _PARAMETERS = {
     "module_param_named_unsafe": 4,
 }
 _STARTS = {"module_init", "late_initcall", "subsys_initcall", "fs_initcall", "device_initcall"}
+#: A member that a macro of the file makes.
+_MADE = "(made by a macro)"
+_PER_CPU = re.compile(r"(DEFINE|DECLARE)_PER_CPU\w*|alloc_percpu\w*")
+_SWITCHES = {
+    f"static_{kind}_{change}"
+    for kind, changes in (("branch", "enable disable inc dec"), ("key", "enable disable"))
+    for change in changes.split()
+}
 _REGISTRY = "tcp_register_congestion_control"
 #: A program or a table of programs for eBPF, as libbpf names their sections.
 _STRUCT_OPS = re.compile(r'\bSEC\s*\(\s*"\.?struct_ops')
@@ -160,7 +168,8 @@ def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
             "its Reno is fullpipe's `reno`"
         )
     ops = _operations(path, main_tokens)
-    if not ops and "tcp_congestion_ops" in " ".join(files.values()):
+    is_made = not ops and "tcp_congestion_ops" in " ".join(files.values())
+    if is_made or any(_MADE in members for members in ops.values()):
         main_tokens = tokens[path.name] = tokens_of(expanded(path, files))
         ops = _operations(path, main_tokens)
     if not ops:
@@ -173,15 +182,7 @@ def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
     registered = [name for name in ops if _is_registered(main_tokens, name)] or list(ops)
     variable = _chosen(path, {name: ops[name] for name in registered}, ops, operations)
     members = ops[variable]
-    for needed, operation in (
-        ("ssthresh", "ssthresh"),
-        ("cong_avoid cong_control", "cong_avoid or cong_control"),
-    ):
-        if not set(needed.split()) & set(members):
-            raise UserError(
-                f"{path}: {variable} has no {operation}; the kernel would refuse to register it "
-                "(tcp_register_congestion_control())"
-            )
+    _refuse_unregistered(path, variable, members, files)
     shown = _TEXT.match(members.get("name", ""))
     every = [token for name in units for token in tokens[name]]
     parameters = [parameter for name in units for parameter in _parameters(tokens[name])]
@@ -189,6 +190,28 @@ def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
     name = shown[1] if shown else variable
     starts = _starts(every)
     return KernelFile(path, name, variable, members, parameters, starts, files, units)
+
+
+def _refuse_unregistered(
+    path: Path, variable: str, members: dict[str, str], files: dict[str, str]
+) -> None:
+    """Raises UserError for operations that a kernel would not register, or is not asked to."""
+    words = set(re.findall(r"\w+", " ".join(blanked(text) for text in files.values())))
+    for needed, operation in (
+        ("ssthresh", "ssthresh"),
+        ("cong_avoid cong_control", "cong_avoid or cong_control"),
+        ("undo_cwnd", "undo_cwnd (of Reno: tcp_reno_undo_cwnd)"),
+    ):
+        is_older = needed == "undo_cwnd" and bool(words & {"skb_mstamp", "LINUX_VERSION_CODE"})
+        if not set(needed.split()) & set(members) and not is_older:
+            raise UserError(
+                f"{path}: {variable} has no {operation}; the kernel would refuse to register it "
+                f"({_REGISTRY}())"
+            )
+    if _REGISTRY not in words:
+        raise UserError(
+            f"{path}: calls {_REGISTRY}() nowhere; in a kernel no socket could use {variable}"
+        )
 
 
 def _private(text: str) -> list[str]:
@@ -322,6 +345,8 @@ def _members(body: Sequence[Token]) -> Iterable[tuple[str, str]]:
             yield texts[1], " ".join(texts[3:])
         elif texts[1:2] == [":"]:
             yield texts[0], " ".join(texts[2:])
+        elif texts[1:2] == ["("] or len(texts) == 1:
+            yield _MADE, " ".join(texts)
 
 
 def _is_registered(tokens: Sequence[Token], name: str) -> bool:
@@ -442,6 +467,7 @@ def _check_variables(
     """Raises UserError for a variable outside of inet_csk_ca(sk) that calls change: connections
     share it in a kernel."""
     for name, code in tokens.items():
+        _check_processors(folder / name, code)
         shared = set(_variables(_declarations(code))) - set(operations)
         starts = set(_starts(code))
         for function in functions_of(code):
@@ -450,12 +476,28 @@ def _check_variables(
             body = function.body
             shared_here = shared | set(_variables(_statements(body)))
             for index, token in enumerate(body):
+                if token.text in _SWITCHES:
+                    raise UserError(
+                        f"{folder / name}:{token.line}: {token.text}: {function.name}() switches a "
+                        "static key that all connections share, and no replay could repeat a run"
+                    )
                 if token.text in shared_here and token.kind == "name" and _is_written(body, index):
                     raise UserError(
                         f"{folder / name}:{token.line}: {token.text}: {function.name}() changes a "
                         "variable that all connections share, and no replay could repeat a run; "
                         "what a connection learns belongs into inet_csk_ca(sk)"
                     )
+
+
+def _check_processors(path: Path, tokens: Sequence[Token]) -> None:
+    """Raises UserError for variables of processors."""
+    for token in tokens:
+        if _PER_CPU.fullmatch(token.text):
+            raise UserError(
+                f"{path}:{token.line}: {token.text}: connections of a processor share such a "
+                "variable, and no replay could repeat a run; what a connection learns belongs into "
+                "inet_csk_ca(sk)"
+            )
 
 
 def _variables(declarations: Iterable[Sequence[Token]]) -> Iterable[str]:

@@ -157,7 +157,7 @@ def _checks(kernel_file: KernelFile) -> list[str]:
     """What a kernel's build refuses."""
     return [
         f"_Static_assert(sizeof({kind}) <= ICSK_CA_PRIV_SIZE,\n"
-        f'\t       "{kind} is larger than ICSK_CA_PRIV_SIZE; no kernel builds it");\n'
+        f'\t       "{kind} is larger than ICSK_CA_PRIV_SIZE, and kernels have no room for it");\n'
         for kind in kernel_file.private
     ]
 

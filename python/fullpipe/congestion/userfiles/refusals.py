@@ -118,6 +118,10 @@ def check_tokens(
             raise UserError(f"{token.location}: a raw string: write an ordinary one")
 
 
+#: What takes texts and values to print (cc/linux_print.h).
+_PRINT = {"linux_print", "linux_warn", "linux_format"}
+
+
 def floating(location: str, token: str) -> UserError:
     """The refusal of a floating-point constant or type."""
     return UserError(
@@ -140,6 +144,9 @@ def check_recursion(tokens: Sequence[Token]) -> None:
     """Raises UserError for functions that call themselves, directly or through others."""
     functions = {function.name: function for function in functions_of(tokens)}
     calls = {name: _mentioned(function, functions) for name, function in functions.items()}
+    for name, function in functions.items():
+        if not _calls_itself(function):
+            calls[name].pop(name, None)
     done: set[str] = set()
     for first in functions:
         circle = _circle(first, calls, done)
@@ -221,6 +228,22 @@ def _mentioned(function: Function, functions: Iterable[str]) -> dict[str, Token]
             if before not in (".", "->", "struct", "union", "enum", "goto"):
                 mentioned.setdefault(token.text, token)
     return mentioned
+
+
+def _calls_itself(function: Function) -> bool:
+    """Whether a body calls its own function, or gives it to a variable or another function. To
+    print its address calls nothing."""
+    body = function.body
+    inside = {
+        at
+        for index, token in enumerate(body)
+        if token.text in _PRINT and _text(body, index + 1) == "("
+        for at in range(index, closing(body, index + 1))
+    }
+    return any(
+        token.text == function.name and (at not in inside or _text(body, at + 1) == "(")
+        for at, token in enumerate(body)
+    )
 
 
 def _circle(first: str, calls: dict[str, dict[str, Token]], done: set[str]) -> list[str] | None:

@@ -357,7 +357,7 @@ def read_text(path: Path, wanted: str) -> str:
     if len(content) > MAX_FILE_BYTES:
         raise UserError(f"{path}: {TOO_LARGE}")
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")  # compilers skip a byte-order mark, too
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
