@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from fullpipe.authoring.judges import build
 from fullpipe.engines.sim import SimEngine
-from fullpipe.engines.vm import VmEngine, hardware, private_state
+from fullpipe.engines.vm import VmEngine, hardware, headers, kernels, private_state
 from fullpipe.engines.vm.private_state import Field, _chosen, layouts
 from fullpipe.engines.vm.types import btf, dwarf
 from fullpipe.engines.vm.types.model import Member, Number, Structure
@@ -187,10 +186,14 @@ def test_bbr_and_cubic_show_their_own_fields(tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_machine
 def test_a_module_of_the_users_has_the_fields_that_the_simulator_shows(tmp_path: Path) -> None:
-    path = str(with_structure(tmp_path))
-    real = build(path, "6.12")
-    there = run(f"kernel:{real.name}", kernel="6.12", module=str(real.file)).tables["cc_samples"]
-    here = run(path).tables["cc_samples"]
+    path = with_structure(tmp_path)
+    (tmp_path / "Makefile").write_text("obj-m := tcp_plain.o\n")
+    tree = headers.tree(kernels.find("6.12", None))
+    words = ["make", "-s", "-C", str(tree), f"M={tmp_path}", "CONFIG_DEBUG_INFO_BTF_MODULES="]
+    subprocess.run([*words, "modules"], check=True, capture_output=True)
+    module = str(tmp_path / "tcp_plain.ko")
+    there = run("kernel:plain", kernel="6.12", module=module).tables["cc_samples"]
+    here = run(str(path)).tables["cc_samples"]
     assert set(there.column_names) == set(here.column_names)
     for name in there.column_names:
         if name in ("reductions", "negative", "mode", "pair_1", "best", "whole", "plain_cwnd"):

@@ -19,7 +19,9 @@ PATH = {"rate": "10mbit", "rtt": "40ms", "buffer": "0.5bdp"}
 
 
 def plan(*directions: str) -> Any:
-    flows = [{"cc": "kernel:cubic", "direction": direction} for direction in directions]
+    flows = [
+        {"cc": "kernel:cubic", "direction": direction, "amount": "1MB"} for direction in directions
+    ]
     return resolve(make_scenario({"duration": "3s", "path": PATH, "flow": flows}))
 
 
@@ -64,7 +66,8 @@ def test_both_ends_have_what_the_kernel_counted_and_the_path_lies_between(tmp_pa
     sent = [packet for _, packet in near if packet.data.dport == 10000]
     counted = re.search(r"TcpOutSegs (\d+)\n", facts["nstat sender 0"])
     again = re.search(r"TcpRetransSegs (\d+)\n", facts["nstat sender 0"])
-    assert counted and again
+    assert counted and again and int(again[1]) > 0
+    # The flow ends long before the run.
     assert len(sent) == int(counted[1]) + int(again[1])
     arrived = [packet for _, packet in far if packet.data.dport == 10000]
     counted = re.search(r"TcpInSegs (\d+)\n", facts["nstat receiver 0"])
