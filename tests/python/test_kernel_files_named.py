@@ -374,7 +374,7 @@ def test_a_program_for_ebpf_is_refused_with_where_it_runs(tmp_path: Path) -> Non
         "void BPF_PROG(mine_init, struct sock *sk) {}\n\n"
         'SEC(".struct_ops.link")\nstruct tcp_congestion_ops mine = {.name = "mine"};\n'
     )
-    with pytest.raises(UserError, match=r"is an eBPF program .* --engine live runs it as"):
+    with pytest.raises(UserError, match=r"is an eBPF program .* --engine vm --module"):
         userfiles.read(path)
 
 

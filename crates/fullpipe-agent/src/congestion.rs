@@ -11,7 +11,8 @@ use fullpipe_plan::stream::Frame;
 use fullpipe_plan::{CcChoice, CcFacts, Flow};
 
 use crate::kernel_cc::{
-    ca_priv, costs, count, insert, insert_other, load, Code, Loaded, Tracer, Wanted,
+    ca_priv, costs, count, insert, insert_other, load, register_object, Code, Loaded, Tracer,
+    Wanted,
 };
 use crate::request::Request;
 use crate::sample::{kernel_row, TcpInfo};
@@ -68,7 +69,11 @@ impl Congestion {
             insert(&format!("{}/{file}", request.objects), uses_ring)?;
         }
         for file in &request.inserted {
-            insert_other(&format!("{}/{file}", request.objects))?;
+            let path = format!("{}/{file}", request.objects);
+            match file.ends_with(".bpf.o") {
+                true => register_object(&path)?,
+                false => insert_other(&path)?,
+            }
         }
         let flows = request.plan.flows.iter();
         let pages = request.plan.pages.iter().map(|page| (&page.cc, true));

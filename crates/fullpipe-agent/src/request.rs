@@ -17,8 +17,8 @@ pub(crate) struct Request {
     /// an eBPF object.
     #[serde(default)]
     pub(crate) module: Option<String>,
-    /// Files among them that are other kernel modules, for congestion controls that flows name as the
-    /// kernel's own.
+    /// Files among them that are other kernel modules (`*.ko`) or eBPF objects (`*.bpf.o`), for
+    /// congestion controls that flows name as the kernel's own.
     #[serde(default)]
     pub(crate) inserted: Vec<String>,
     /// Send the private state of the kernel's own congestion controls with each sample.

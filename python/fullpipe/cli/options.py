@@ -111,9 +111,9 @@ KernelModules = Annotated[
 OwnModule = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.ko",
-        help="A module built for the kernel of --engine vm; flows name what it registers as "
-        "kernel:NAME.",
+        metavar="FILE",
+        help="A module for the kernel of --engine vm, or eBPF programs (struct_ops); flows name "
+        "what it registers as kernel:NAME.",
     ),
 ]
 

@@ -27,6 +27,8 @@ const TX_START_PROGRAM: &str = "fp_cwnd_event_tx_start";
 const TRACE_BYTES: u32 = 64 << 20;
 /// Lines of libbpf's and the verifier's log that an error shows.
 const LOG_LINES: usize = 12;
+/// libbpf has one message callback for all threads: one load at a time collects messages.
+pub(super) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// What to load.
 pub(crate) struct Wanted<'a> {
@@ -106,8 +108,6 @@ fn load_object(wanted: &Wanted<'_>, object: &[u8]) -> Result<Loaded, String> {
     if available().iter().any(|known| known == name) {
         return Err(collision(name));
     }
-    // libbpf has one message callback for all threads: one load at a time collects messages.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock();
     collect_log();
     let mut open = ObjectBuilder::default()
@@ -355,7 +355,7 @@ pub(super) fn available() -> Vec<String> {
 
 static LOG: Mutex<String> = Mutex::new(String::new());
 
-fn collect_log() {
+pub(super) fn collect_log() {
     if let Ok(mut log) = LOG.lock() {
         log.clear();
     }
@@ -367,7 +367,7 @@ fn collect_log() {
 }
 
 /// The error with the verifier's reason, or with the last lines of libbpf's log.
-fn failed(sentence: &str) -> String {
+pub(super) fn failed(sentence: &str) -> String {
     let log = LOG.lock().map(|log| log.clone()).unwrap_or_default();
     if let Some(reason) = verifier::reason(&log) {
         return format!("{sentence}: {reason}");

@@ -155,9 +155,9 @@ def read_kernel_file(path: Path, operations: str | None = None) -> KernelFile:
     files: dict[str, str] = {}
     if _STRUCT_OPS.search(read_text(path, "a congestion control of a kernel in C")):
         raise UserError(
-            f"{path}: is an eBPF program of its own (struct_ops), which fullpipe does not load; "
-            "register it on a host (`bpftool struct_ops register`), where --engine live runs it as "
-            "kernel:NAME, or write it as a module (tcp_NAME.c)"
+            f"{path}: is an eBPF program of its own (struct_ops), which runs in kernels alone: "
+            "compile it (`clang -g -O2 -target bpf -c`) and name the object, --engine vm --module "
+            "FILE.o --cc kernel:NAME"
         )
     units = _collect(path, files)
     tokens = {name: tokens_of(blanked(files[name])) for name in units}

@@ -92,7 +92,8 @@ class VmEngine:
     def run(self, plan: Plan, progress: Progress, options: Mapping[str, Any]) -> RunResult:
         """Runs the plan; options `machine` (`qemu`, the default, `uml`, or `auto`: `uml` where its
         kernel is built and the plan fits), `kernel` (a version or the path of an image), `modules`,
-        `module` (one that the user built, whose congestion controls flows name as kernel:NAME),
+        `module` (one that the user built, or eBPF programs, whose congestion controls flows name as
+        kernel:NAME),
         `cc_form` (`ebpf` or `module`: how the kernel gets ours; eBPF in QEMU, but for
         files of a kernel),
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`), `pcap`
@@ -134,8 +135,8 @@ class VmEngine:
             objects |= image.counted(plan)
         user_module = Path(options["module"]) if options.get("module") else None
         if user_module is not None:
-            file = f"{user_module.name.partition('.')[0]}.ko"
-            objects[file] = image.own_module(user_module)
+            file, content = image.own_module(user_module)
+            objects[file] = content
             request["inserted"] = [file]
         module_files = image.module_files(kernel)
         job = Job(

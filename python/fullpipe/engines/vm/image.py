@@ -34,6 +34,8 @@ _SIGNATURE_FIELDS_BYTES = 12
 #: File names of a kernel's congestion control modules; and those that match but are not one.
 _CC_PREFIX, _NO_CC = "tcp_", ("tcp_diag",)
 _MOST_KEPT = 8
+#: The machine of eBPF in an ELF file (e_machine, elf(5)).
+_EM_BPF = (247).to_bytes(2, "little")
 
 
 def build(
@@ -105,15 +107,22 @@ def cc_modules(plan: Plan, module_files: Mapping[str, Path]) -> dict[str, bytes]
     return {name: _read(path) for name, path in files.items() if path}
 
 
-def own_module(path: Path) -> bytes:
-    """A module that the user built. Raises UserError if the file is none."""
+def own_module(path: Path) -> tuple[str, bytes]:
+    """A module, or an object of eBPF programs, that the user built: its name in the machine, and
+    its content. Raises UserError if the file is none."""
     try:
         content = _read(path)
     except (OSError, lzma.LZMAError) as error:
         raise UserError(f"--module {path}: cannot be read: {error}") from None
+    stem = path.name.partition(".")[0]
+    if content[18:20] == _EM_BPF and b".struct_ops" in content:
+        return f"own_{stem}.bpf.o", content
     if not content.startswith(b"\x7fELF") or b"\0vermagic=" not in content:
-        raise UserError(f"--module {path}: is no kernel module (NAME.ko, as `make modules` builds)")
-    return content
+        raise UserError(
+            f"--module {path}: is no kernel module (NAME.ko, as `make modules` builds), nor eBPF "
+            "programs with a struct_ops (`clang -g -O2 -target bpf -c`)"
+        )
+    return f"{stem}.ko", content
 
 
 def objects(plan: Plan) -> dict[str, bytes]:

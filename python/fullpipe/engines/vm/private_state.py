@@ -140,6 +140,8 @@ def _structure(name: str, module: bytes | None, kernel: Path) -> Structure | Non
     elf = None if module is None else ELFFile(io.BytesIO(module))
     if elf is not None and elf.has_dwarf_info():
         return _chosen(name, dwarf.structures(elf, STATE_BYTES))
+    if elf is not None and elf.header.e_machine == "EM_BPF":
+        raise ValueError("its eBPF programs have no DWARF (clang -g)")
     of_kernel = _section(kernel.read_bytes())
     if of_kernel is None:
         raise ValueError("the kernel has no BTF")
