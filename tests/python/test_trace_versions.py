@@ -55,6 +55,9 @@ def test_a_file_and_its_earlier_commit() -> None:
     status, said = diff("./tcp_plain.c", "HEAD")
     assert status == 1
     assert "  ssthresh: " in said
+    words = ["trace", "diff", "./tcp_none.c", "HEAD", "--on", "s.toml"]
+    with pytest.raises(UserError, match=r"tcp_none\.c: no such file"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
     words = ["trace", "diff", "./tcp_plain.c", "v9", "--on", "s.toml"]
     with pytest.raises(UserError, match="v9: is no congestion control; as a commit: v9: "):
         CliRunner().invoke(app, words, catch_exceptions=False)

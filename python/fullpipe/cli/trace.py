@@ -239,6 +239,8 @@ def _traced(first: str, second: str, on: Path, folder: Path) -> tuple[Path, Path
     file = file_of(first)
     is_control = is_external_name(second) or second.partition("[")[0] in cc_sets()
     if file is not None and not is_control:
+        if not file.is_file():
+            raise UserError(f"{file}: no such file")
         try:
             second = str(check_out(file, commit_of(file, second), folder / "commit"))
         except UserError as error:
