@@ -105,7 +105,19 @@ def image(kernel: bytes, pack: Callable[[bytes], bytes]) -> bytes:
 
 
 PVH = (b"Xen\0", 18)
+
+
+def lz4(content: bytes) -> bytes:
+    """The legacy frame of the format: blocks of 8 MiB."""
+    parts = [b"\x02\x21\x4c\x18"]
+    for start in range(0, len(content), 8 << 20):
+        block = pa.compress(content[start : start + (8 << 20)], codec="lz4_raw", asbytes=True)
+        parts += [struct.pack("<I", len(block)), block]
+    return b"".join(parts)
+
+
 PACKERS = {
+    "lz4": lz4,
     "gzip": gzip.compress,
     "xz": lzma.compress,
     "zstd": lambda content: pa.compress(content, codec="zstd", asbytes=True),
@@ -120,6 +132,13 @@ def test_a_packed_kernel_comes_out_whole_and_is_kept(packer: str, tmp_path: Path
     assert kept.read_bytes() == elf(PVH)
     assert unpacked(path, tmp_path / "kept") == kept
     assert list((tmp_path / "kept").iterdir()) == [kept]
+
+
+def test_a_kernel_of_several_blocks_comes_out_whole(tmp_path: Path) -> None:
+    whole = elf(PVH) + bytes(range(256)) * (9 << 12)
+    path = tmp_path / "vmlinuz"
+    path.write_bytes(image(whole, lz4))
+    assert unpacked(path, tmp_path / "kept").read_bytes() == whole
 
 
 def test_a_kernel_without_a_direct_entry_or_with_another_packer_stays_as_it_is(

@@ -144,7 +144,7 @@ def _structure(name: str, module: bytes | None, kernel: Path) -> Structure | Non
         raise ValueError("its eBPF programs have no DWARF (clang -g)")
     of_kernel = _section(kernel.read_bytes())
     if of_kernel is None:
-        raise ValueError("the kernel has no BTF")
+        raise ValueError("the kernel has no BTF that could be read here")
     if module is None:
         return btf.kernels(of_kernel).structure(_BUILT_IN.get(name, name))
     of_module = _section(module)

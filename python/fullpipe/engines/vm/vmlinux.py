@@ -22,6 +22,7 @@ _SETUP_SECTORS, _PAYLOAD = 0x1F1, 0x248
 _SECTOR = 512
 #: A kernel is 60 MB; an image that claims to be larger than this is corrupt.
 _MOST_BYTES = 512 * 2**20
+_LZ4_BLOCK_BYTES = 8 * 2**20
 _PT_NOTE = 4
 #: XEN_ELFNOTE_PHYS32_ENTRY (include/xen/interface/elfnote.h): the entry of the PVH protocol.
 _PVH_NOTE = (b"Xen\0", 18)
@@ -54,7 +55,15 @@ def _kernel(image: bytes) -> bytes | None:
         (size,) = struct.unpack_from("<I", payload, len(payload) - 4)
         unpack = next(u for magic, u in _PACKERS.items() if payload.startswith(magic))
         return unpack(payload, size) if size <= _MOST_BYTES else None
-    except (IndexError, OSError, StopIteration, lzma.LZMAError, struct.error, zlib.error):
+    except (
+        IndexError,
+        OSError,
+        StopIteration,
+        ValueError,
+        lzma.LZMAError,
+        struct.error,
+        zlib.error,
+    ):
         return None
 
 
@@ -67,6 +76,20 @@ def _unxz(payload: bytes, size: int) -> bytes:
     return lzma.LZMADecompressor().decompress(payload, size)
 
 
+def _unlz4(payload: bytes, size: int) -> bytes:
+    """The legacy frame (lz4_Frame_format.md): blocks of 8 MiB, each behind its compressed size."""
+    parts, offset = [], 4
+    while size > 0:
+        (length,) = struct.unpack_from("<I", payload, offset)
+        block = payload[offset + 4 : offset + 4 + length]
+        parts.append(
+            pa.decompress(block, min(size, _LZ4_BLOCK_BYTES), codec="lz4_raw", asbytes=True)
+        )
+        size -= len(parts[-1])
+        offset += 4 + length
+    return b"".join(parts)
+
+
 def _gunzip(payload: bytes, size: int) -> bytes:
     return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(payload, size)
 
@@ -75,6 +98,7 @@ _PACKERS: dict[bytes, Callable[[bytes, int], bytes]] = {
     b"\x28\xb5\x2f\xfd": _unzstd,
     b"\xfd7zXZ\0": _unxz,
     b"\x1f\x8b": _gunzip,
+    b"\x02\x21\x4c\x18": _unlz4,
 }
 
 
