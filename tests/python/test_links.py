@@ -147,6 +147,33 @@ def test_loss_in_bursts_is_counted_as_loss_by_chance() -> None:
     assert 0.001 < lost / (sent + lost) < 0.015
 
 
+def test_times_of_loss_are_the_same_whatever_is_sent() -> None:
+    chain = {"good": "2s", "bad": "400ms"}
+    seen = []
+    for stream in ({"rate": "1mbit", "payload": "125B"}, {"rate": "1mbit", "payload": "250B"}):
+        raw = simulate(**row("40s", gemodel=chain, rate="20mbit") | {"flow": [], "udp": [stream]})
+        at_ms = column(raw, "datagrams", "t_us") // 1000
+        seen.append(set(at_ms[column(raw, "datagrams", "delay_us") == 0].tolist()))
+    # A packet a millisecond sees what one every second does, but for the edges of bad times.
+    assert len({at for at in seen[0] if at % 2 == 0} ^ {at for at in seen[1]}) < 40
+    # 400 ms of 2.4 s are bad; some 17 visits in 40 s.
+    assert 0.04 < len(seen[0]) / 40_000 < 0.4
+
+
+@pytest.mark.parametrize(
+    ("chain", "words"),
+    [
+        ({"good": "2s"}, "gemodel.bad: is missing"),
+        ({"p": "1%"}, "gemodel.r: is missing"),
+        ({"good": "2s", "bad": "1s", "p": "1%"}, "gemodel.p: '1%' excludes good and bad"),
+        ({"good": "2s", "bad": "1us"}, "gemodel.bad: '1us': must be at least 1ms"),
+    ],
+)
+def test_a_chain_is_by_packet_or_by_time(chain: dict[str, str], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        make_scenario(row("1s", gemodel=chain))
+
+
 def test_copies_and_overtaking_packets_change_nothing_of_what_is_delivered() -> None:
     document = row(duplicate="2%", reorder="1%", buffer="200KB")
     document["flow"] = [{"cc": "reno", "amount": "3MB"}]

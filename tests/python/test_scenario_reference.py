@@ -76,7 +76,9 @@ def document_with(key: str, value: Any) -> dict[str, Any]:
         link |= {"delay_jitter": "1ms"} if name == "delay_distribution" else {}
         if section.endswith("gemodel"):
             del link["loss"]
-            link["gemodel"] = {"p": "1%", "r": "10%"}
+            by_time = name in ("good", "bad")
+            chain = {"good": "1s", "bad": "1s"} if by_time else {"p": "1%", "r": "10%"}
+            link["gemodel"] = chain
         elif section.endswith("policer"):
             link["policer"] = {"rate": "10mbit", "burst": "30KB"}
         elif section.endswith("hold"):

@@ -24,7 +24,7 @@ def plan_of(*links: dict[str, Any], **document: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("link", "key"),
     [
-        ({"policer": {"rate": "1mbit", "burst": "20KB"}}, "link.0.policer"),
+        ({"gemodel": {"good": "1s", "bad": "50ms"}}, "link.0.gemodel.good"),
         ({"wifi_jitter": "7ms"}, "link.0.wifi_jitter"),
         ({"reverse": {"hold": {"time": "1ms", "packets": 4}}}, "link.0.reverse.hold.packets"),
         ({"loss": "1%", "loss_marks": True}, "link.0.loss_marks"),
@@ -49,6 +49,31 @@ def test_traces_are_steps_for_a_kernel_and_pass_as_much(tmp_path: Any) -> None:
     )
     assert bits == pytest.approx(6 * 201 * 1514 * 8, rel=0.01)
     assert [at for at, _ in wire["delay_steps"]] == [0, 10**9, 3 * 10**9, 4 * 10**9]
+
+
+@pytest.mark.vm
+def test_a_kernel_polices_a_flow_as_the_simulator_does() -> None:
+    plan = plan_of(
+        {
+            "rate": "50mbit", "delay": "10ms", "loss": "0.1%",
+            "policer": {"rate": "10mbit", "burst": "64KB"},
+        },
+        flow=[{"cc": "bbr3"}], duration="6s",
+    )  # fmt: skip
+    delivered, dropped, lost = [], [], []
+    for name in ("sim", "vm"):
+        result = engine(name).run(plan, lambda _done: True, {})
+        assert result.failure is None
+        rows = result.tables["queue_samples"].to_pylist()
+        forward = [row for row in rows if row["queue"] == "link0.forward"][-1]
+        delivered.append(result.tables["flows"].to_pylist()[0]["bytes_delivered"])
+        dropped.append(forward["dropped_packets"])
+        lost.append(forward["random_lost_packets"])
+        # The bucket passes its rate, and once what it holds.
+        assert forward["sent_bytes"] * 8 <= 6 * 10e6 + 8 * 65536
+    assert delivered[1] == pytest.approx(delivered[0], rel=0.03)
+    assert dropped[1] == pytest.approx(dropped[0], rel=0.3) and min(dropped) > 50
+    assert max(lost) < 30  # a thousandth of 5,000 packets; the policer's drops are not among them
 
 
 @pytest.mark.vm

@@ -100,7 +100,8 @@ fn check_link(plan: &Plan, link: &Link) -> Result<(), String> {
         };
         let impairments = direction.impairments.clone().unwrap_or_default();
         let held = impairments.hold.as_ref();
-        refuse("policer", impairments.policer.is_some())?;
+        let by_time = (impairments.gemodel.as_ref()).is_some_and(|chain| chain.mean_ns.is_some());
+        refuse("gemodel.good", by_time)?;
         refuse("wifi_jitter", impairments.wifi_jitter_ns.is_some())?;
         refuse(
             "hold.packets",

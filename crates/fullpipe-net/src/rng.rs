@@ -72,6 +72,8 @@ pub mod purpose {
     pub const WIFI_JITTER: u32 = 32;
     /// netem's jitter of a link, by link and direction.
     pub const NETEM_JITTER: u32 = 33;
+    /// Bad and good times of a link, by link and direction.
+    pub const BAD_TIMES: u32 = 34;
 }
 
 /// The seed for one purpose of one part of a run. Neighbouring inputs give unrelated seeds

@@ -27,7 +27,7 @@ def refuse_links(plan: Plan, engine: str) -> None:
     for index, link, direction, wire in _directions(plan):
         impairments = wire.get("impairments") or {}
         refused = {
-            "policer": impairments.get("policer"),
+            "gemodel.good": (impairments.get("gemodel") or {}).get("mean_ns"),
             "wifi_jitter": impairments.get("wifi_jitter_ns"),
             "hold.packets": (impairments.get("hold") or {}).get("packets"),
             "loss_marks": link["name"] != "path" and (wire["loss"] or {}).get("ecn"),
@@ -90,6 +90,11 @@ def with_steps(plan: Plan) -> Plan:
 def qdiscs(plan: Plan) -> list[str]:
     """Kinds of the queue disciplines of all links."""
     return [wire["qdisc"]["aqm"]["kind"] for *_, wire in _directions(plan)]
+
+
+def has_policer(plan: Plan) -> bool:
+    """Whether any link polices."""
+    return any((wire.get("impairments") or {}).get("policer") for *_, wire in _directions(plan))
 
 
 def _directions(plan: Plan) -> Iterator[tuple[int, Any, str, Any]]:

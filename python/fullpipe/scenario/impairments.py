@@ -12,24 +12,56 @@ from pydantic import Field, model_validator
 
 from fullpipe.base.packets import wire_bytes
 from fullpipe.scenario.delay_distributions import table_of
-from fullpipe.scenario.fields import TIME, Duration, Rate, Ratio, Section, Size
+from fullpipe.scenario.fields import TIME, Duration, Interval, Rate, Ratio, Section, Size
 
 
 class Gemodel(Section):
-    """Bursty loss by a Markov chain with a good and a bad state: netem's gemodel."""
+    """Bursty loss by a Markov chain with a good and a bad state, which changes with packets (`p`
+    and `r`: netem's gemodel) or with time (`good` and `bad`)."""
 
-    p: Ratio = Field(description="probability of going from good to bad, with each packet")
-    r: Ratio = Field(
-        description="probability of going from bad to good; bad times last 1/r packets on average"
+    p: Ratio | None = Field(
+        None, description="probability of going from good to bad, with each packet"
     )
+    r: Ratio | None = Field(
+        None,
+        description="probability of going from bad to good; bad times last 1/r packets on average",
+    )
+    good: Interval | None = Field(
+        None, description="mean duration of good times, instead of p; they are exponential"
+    )
+    bad: Interval | None = Field(None, description="mean duration of bad times, instead of r")
     loss_bad: Ratio = Field(1.0, description="loss in the bad state; netem's 1-h")
     loss_good: Ratio = Field(0.0, description="loss in the good state; netem's 1-k")
 
     @model_validator(mode="after")
     def _consistent(self) -> Gemodel:
-        if self.p + self.r == 0:
-            raise ValueError("p: p and r are both 0: the state would never change")
+        times = (self.good, self.bad)
+        if times == (None, None):
+            for key in ("p", "r"):
+                if getattr(self, key) is None:
+                    raise ValueError(f"{key}: is missing; write p and r, or good and bad")
+            if self.p == self.r == 0:
+                raise ValueError("p: p and r are both 0: the state would never change")
+            return self
+        for key in ("p", "r"):
+            if getattr(self, key) is not None:
+                raise ValueError(f"{key}: excludes good and bad; p and r are by packet")
+        for key in ("good", "bad"):
+            if getattr(self, key) is None:
+                raise ValueError(f"{key}: is missing, which belongs to the other of good and bad")
         return self
+
+    def planned(self) -> dict[str, Any]:
+        """What a plan holds of it (`Params` of crates/fullpipe-net/src/impair/gilbert.rs)."""
+        chain: dict[str, Any] = {
+            "to_bad_ppm": _ppm(self.p or 0.0),
+            "to_good_ppm": _ppm(self.r or 0.0),
+            "loss_bad_ppm": _ppm(self.loss_bad),
+            "loss_good_ppm": _ppm(self.loss_good),
+        }
+        if self.good is not None:
+            chain["mean_ns"] = [self.good, self.bad]
+        return chain
 
 
 class Policer(Section):
@@ -97,12 +129,7 @@ def resolve_impairments(keys: Impairments) -> dict[str, Any] | None:
     """What engines get; None for no impairments."""
     settings: dict[str, Any] = {}
     if keys.gemodel:
-        settings["gemodel"] = {
-            "to_bad_ppm": _ppm(keys.gemodel.p),
-            "to_good_ppm": _ppm(keys.gemodel.r),
-            "loss_bad_ppm": _ppm(keys.gemodel.loss_bad),
-            "loss_good_ppm": _ppm(keys.gemodel.loss_good),
-        }
+        settings["gemodel"] = keys.gemodel.planned()
     if keys.duplicate:
         settings["duplicate"] = _chance(keys.duplicate, keys.duplicate_correlation)
     if keys.policer:

@@ -157,6 +157,8 @@ EXAMPLES: dict[str, Any] = {
     "link.wifi_jitter": "7ms",
     "link.gemodel.p": "0.5%",
     "link.gemodel.r": "25%",
+    "link.gemodel.good": "10s",
+    "link.gemodel.bad": "300ms",
     "link.hold.time": "5ms",
     "link.hold.packets": 16,
     "link.policer.rate": "10mbit",

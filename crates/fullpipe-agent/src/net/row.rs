@@ -144,7 +144,8 @@ impl Topology {
             })
         });
         let rate = rate_of(wire);
-        self.impaired_bottleneck((node, port, direction), loss, rate)?;
+        let policer = impairments.and_then(|impairments| impairments.policer.as_ref());
+        self.impaired_bottleneck((node, port, direction), (loss, policer), rate)?;
         for (at_ns, shape) in shapes(&wire.rate_steps, wire.overhead, plan.duration_ns) {
             self.changes.push(Change {
                 at_ns,

@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use fullpipe_net::impair::{jitter, loss};
+use fullpipe_net::impair::{jitter, loss, policer};
 use fullpipe_net::{derive_seed, purpose, Qdisc, WireDirection};
 use fullpipe_plan::{AckPolicy, EcnKind, Flow, FlowDirection, Link, Pacing, Plan, Text};
 
@@ -58,6 +58,8 @@ pub(crate) struct DirectionQueue {
     /// `None`: that direction has no bottleneck.
     pub(crate) queue: Option<Place>,
     pub(crate) losses: Vec<LossPlace>,
+    /// The policer before the queue, which counts the queue's drops too.
+    pub(crate) policed: Option<Place>,
     /// The delay behind it, if that drops what it has no room for.
     pub(crate) limited: Option<Place>,
     /// `None`: random loss marks nothing.
@@ -291,14 +293,14 @@ impl Topology {
         rate: Option<(Shape, &Qdisc)>,
     ) -> Result<(), String> {
         let loss = loss.map(|(loss, seed)| loss_spec(loss, seed));
-        self.impaired_bottleneck(place, loss, rate)
+        self.impaired_bottleneck(place, (loss, None), rate)
     }
 
-    /// The same with any qdisc in the place of loss.
+    /// The same with any qdisc in the place of loss, and a policer behind it.
     pub(super) fn impaired_bottleneck(
         &mut self,
         (at, port, index): (usize, Port, usize),
-        loss: Option<Spec>,
+        (loss, policer): (Option<Spec>, Option<&policer::Params>),
         rate: Option<(Shape, &Qdisc)>,
     ) -> Result<(), String> {
         let mut parent = ROOT;
@@ -306,6 +308,15 @@ impl Topology {
         if let Some(loss) = loss {
             let place = self.attach(at, port, parent, major::LOSS, &loss)?;
             loss_place = Some(place);
+            parent = inside(place.handle);
+        }
+        let mut policed = None;
+        if let Some(params) = policer {
+            let place = self.attach(at, port, parent, major::POLICER, &qdisc::policed())?;
+            let node = &mut self.nodes[at];
+            let line = qdisc::police(node, port.index, place.handle, params)?;
+            self.lines.push(format!("{}: {line}", self.nodes[at].name));
+            policed = Some(place);
             parent = inside(place.handle);
         }
         let mut queue = None;
@@ -323,10 +334,11 @@ impl Topology {
         }
         let losses = loss_place.map(|netem| LossPlace {
             netem,
-            below: queue,
+            below: policed.or(queue),
             is_of_bursts: false,
         });
-        self.directions[index].queue = queue;
+        self.directions[index].queue = queue.or(policed);
+        self.directions[index].policed = policed;
         self.directions[index].losses.extend(losses);
         Ok(())
     }

@@ -75,6 +75,11 @@ impl QueueMeter {
             for burst_loss in &mut metered.burst_losses {
                 lost += burst_loss.packets(nodes)?;
             }
+            let policed = direction.policed.map(|place| counters(nodes, place));
+            // The policer's discipline counts what the queue drops or filters, too.
+            let dropped_packets = policed.transpose()?.map_or(queue.dropped_packets, |all| {
+                (all.dropped_packets).saturating_sub(queue.filtered_packets)
+            });
             let beyond = direction.limited.map(|place| counters(nodes, place));
             let beyond = beyond.transpose()?.map_or(0, |netem| netem.dropped_packets);
             put(QueueRow {
@@ -84,7 +89,7 @@ impl QueueMeter {
                 queue_packets: queue.backlog_packets,
                 sent_bytes: queue.sent_bytes,
                 sent_packets: queue.sent_packets,
-                dropped_packets: queue.dropped_packets + beyond,
+                dropped_packets: dropped_packets + beyond,
                 filtered_packets: queue.filtered_packets,
                 marked_packets: queue.marked_packets,
                 random_lost_packets: lost,

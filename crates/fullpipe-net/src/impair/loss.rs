@@ -116,6 +116,13 @@ impl LossGate {
         }
     }
 
+    /// It is now this time; losses of a chain by time depend on it.
+    pub fn advance(&mut self, now_ns: u64) {
+        if let Source::Bursts(chain) = &mut self.source {
+            chain.advance(now_ns);
+        }
+    }
+
     /// False: the packet is lost. It may be marked instead.
     pub fn passes<P: Packet>(&mut self, packet: &mut P) -> bool {
         let verdict = match self.burst_verdict {

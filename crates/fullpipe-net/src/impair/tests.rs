@@ -30,6 +30,73 @@ fn observed(chain: &gilbert::Params) -> (f64, f64) {
     )
 }
 
+/// Bad times of a chain that changes with time, which a packet every `step_ns` sees: their share, and
+/// their mean length where each is seen.
+fn bad_times(means_ns: [u64; 2], step_ns: u64) -> (f64, f64) {
+    let mut chain = GilbertElliott::new(
+        &gilbert::Params {
+            to_bad_ppm: 0,
+            to_good_ppm: 0,
+            loss_bad_ppm: 1_000_000,
+            loss_good_ppm: 0,
+            mean_ns: Some(means_ns),
+        },
+        7,
+    );
+    let (mut lost, mut visits, mut before) = (0u32, 0u32, false);
+    for packet in 0..u64::from(PACKETS) {
+        chain.advance(packet * step_ns);
+        let now = chain.loses();
+        lost += u32::from(now);
+        visits += u32::from(now && !before);
+        before = now;
+    }
+    let share = f64::from(lost) / f64::from(PACKETS);
+    (
+        share,
+        f64::from(lost) * step_ns as f64 / f64::from(visits.max(1)),
+    )
+}
+
+#[test]
+fn a_chain_by_time_is_bad_for_the_same_times_however_many_packets_see_it() {
+    let means_ns = [900 * MS, 100 * MS];
+    for step_ns in [MS / 2, MS, 4 * MS] {
+        let (share, length_ns) = bad_times(means_ns, step_ns);
+        let visits = f64::from(PACKETS) * step_ns as f64 / (means_ns[0] + means_ns[1]) as f64;
+        // A visit is exponential; one between two packets is not seen, so that those seen last longer.
+        let error = 5.0 * (2.0 / visits).sqrt();
+        assert!((share / 0.1 - 1.0).abs() < error, "{share} +- {error}");
+        let unseen = step_ns as f64 / (100.0 * MS as f64);
+        let length = length_ns / (100.0 * MS as f64);
+        assert!((length - 1.0).abs() < error + unseen, "{length}");
+    }
+}
+
+#[test]
+fn a_chain_that_changes_with_packets_and_with_time_is_refused() {
+    let both = gilbert::Params {
+        to_bad_ppm: 1,
+        to_good_ppm: 1,
+        loss_bad_ppm: 1_000_000,
+        loss_good_ppm: 0,
+        mean_ns: Some([MS, MS]),
+    };
+    let never = gilbert::Params {
+        to_bad_ppm: 0,
+        to_good_ppm: 0,
+        mean_ns: Some([MS, 0]),
+        ..both.clone()
+    };
+    for chain in [both, never] {
+        let impairments = Params {
+            gemodel: Some(chain),
+            ..Params::default()
+        };
+        assert!(impairments.check().is_err());
+    }
+}
+
 #[test]
 fn a_gilbert_elliott_chain_has_its_mean_loss_and_its_length_of_bursts() {
     for (p, r, bad, good) in [
@@ -43,6 +110,7 @@ fn a_gilbert_elliott_chain_has_its_mean_loss_and_its_length_of_bursts() {
             to_good_ppm: ppm(r),
             loss_bad_ppm: ppm(bad),
             loss_good_ppm: ppm(good),
+            mean_ns: None,
         });
         let expected: f64 = (bad * p + good * r) / (p + r);
         // Visits to the bad state are independent; their lengths spread as much as they last.
@@ -70,6 +138,7 @@ fn a_chain_that_always_loses_loses_all_and_one_that_never_does_none() {
         to_good_ppm: 500_000,
         loss_bad_ppm: loss,
         loss_good_ppm: loss,
+        mean_ns: None,
     };
     assert_eq!(observed(&chain(1_000_000)).0, 1.0);
     assert_eq!(observed(&chain(0)).0, 0.0);
@@ -234,6 +303,7 @@ fn a_wire_keeps_every_packet_and_every_copy_once_whatever_its_impairments() {
             to_good_ppm: 300_000,
             loss_bad_ppm: 1_000_000,
             loss_good_ppm: 0,
+            mean_ns: None,
         }),
         duplicate: Some(chance(100_000)),
         policer: Some(policer::Params {
@@ -309,6 +379,7 @@ fn impairments_that_cannot_be_is_refused_by_name() {
                     to_good_ppm: 0,
                     loss_bad_ppm: 0,
                     loss_good_ppm: 0,
+                    mean_ns: None,
                 }),
                 ..Params::default()
             },

@@ -73,7 +73,10 @@ impl<P: Packet> GeneralDirection<P> {
 
     #[inline]
     fn lose_or_enqueue(&mut self, now_ns: u64, mut packet: P, passed: &mut Passed<P>) {
-        let passes = (self.loss.as_mut()).is_none_or(|loss| loss.passes(&mut packet));
+        let passes = (self.loss.as_mut()).is_none_or(|loss| {
+            loss.advance(now_ns);
+            loss.passes(&mut packet)
+        });
         if passes && self.conforms(now_ns, &packet) {
             self.enqueue(now_ns, packet, passed);
         } else {

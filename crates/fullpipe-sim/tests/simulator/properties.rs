@@ -30,6 +30,7 @@ prop_compose! {
                 to_good_ppm: 300_000,
                 loss_bad_ppm: 1_000_000,
                 loss_good_ppm: 0,
+                mean_ns: None,
             }),
             duplicate: elements[1].then(chance),
             policer: elements[2].then_some(policer::Params { rate_bps: 5_000_000, burst_bytes: 20_000 }),

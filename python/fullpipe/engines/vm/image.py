@@ -18,7 +18,7 @@ from pathlib import Path
 from fullpipe.base.errors import UserError
 from fullpipe.congestion import registry
 from fullpipe.engines import assets
-from fullpipe.engines.rows import qdiscs
+from fullpipe.engines.rows import has_policer, qdiscs
 from fullpipe.engines.vm.kernels import Kernel
 from fullpipe.plan.plan import Plan
 from fullpipe.plan.senders import cc_choices
@@ -26,6 +26,8 @@ from fullpipe.scenario.qdiscs.registry import DISCIPLINES
 
 #: What every topology is made of.
 _ALWAYS = ("veth", "sch_htb", "sch_netem")
+#: What polices.
+_POLICER = ("sch_prio", "cls_matchall", "act_police")
 _ENDINGS = (".ko", ".ko.xz")
 _SIGNATURE_MARK = b"~Module signature appended~\n"
 _SIGNATURE_FIELDS_BYTES = 12
@@ -176,7 +178,7 @@ def ready_modules(kernel: Kernel, module_files: Mapping[str, Path]) -> Iterable[
     """Names and contents of all modules that a plan may need, in an order in which they load."""
     ccs = [name for name in module_files if name.startswith(_CC_PREFIX) and name not in _NO_CC]
     qdiscs = [name for row in DISCIPLINES.values() for name in row.modules]
-    return _load_order([*_ALWAYS, *qdiscs, *sorted(ccs)], kernel, module_files)
+    return _load_order([*_ALWAYS, *_POLICER, *qdiscs, *sorted(ccs)], kernel, module_files)
 
 
 def module_files(kernel: Kernel) -> dict[str, Path]:
@@ -208,6 +210,8 @@ def _wanted(plan: Plan) -> list[str]:
     wanted = [*_ALWAYS]
     for kind in qdiscs(plan):
         wanted += DISCIPLINES[kind].modules
+    if has_policer(plan):
+        wanted += _POLICER
     if plan["host"]["pacing"] == "fq":
         wanted.append("sch_fq")
     wanted += [f"{_CC_PREFIX}{name}" for name in kernel_ccs(plan) if name not in ("reno", "cubic")]
