@@ -278,7 +278,7 @@ def test_what_is_no_scenario_file_is_refused(
         (["sweep", "run"], "", "empty; a sweep needs [scenario] and [axis]"),
         (["sweep", "run"], None, "is a folder; a sweep is a TOML file"),
         (["report"], "a page\n", "is a file; a recording is a folder"),
-        (["replay"], None, "cannot be read: Is a directory"),
+        (["replay"], None, "cannot be read: is a folder"),
         (["test", "rrul", "--path"], f"foo = 1\n{GOOD}", "foo: unknown key"),
     ],
 )

@@ -230,8 +230,8 @@ def test_the_worst_text_within_the_bounds_stays_below_a_gigabyte(tmp_path: Path)
 def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.flent.gz")
     for path, message in (
-        (tmp_path / "pipe.flent.gz", "is no file"),
-        (tmp_path, "is no file"),
+        (tmp_path / "pipe.flent.gz", "is a pipe, not a regular file"),
+        (tmp_path, "is a folder, not a regular file"),
         (tmp_path / "absent.flent.gz", "No such file"),
     ):
         with pytest.raises(FlentError, match=message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 from fullpipe.cli.app import app
 from fullpipe.flent.container import FlentError
-from fullpipe.flent.iperf3 import described, import_iperf3, read_iperf3
+from fullpipe.flent.iperf3 import described, import_iperf3, is_iperf3, read_iperf3
 
 
 def stream(socket: int, start: float, **more: Any) -> dict[str, Any]:
@@ -123,8 +124,8 @@ def test_what_was_omitted_does_not_count(tmp_path: Path) -> None:
     [
         ('{"start": ', "no whole iperf3 result: its JSON is damaged"),
         (result(intervals=[]), "0 streams"),
-        (result(error="unable to connect"), "unable to connect"),
-        (result(start={"test_start": {"protocol": "UDP"}}), "a test of UDP"),
+        (result(error="unable to connect", intervals=[]), "did not run; iperf3 says: unable"),
+        (result(start={"test_start": {"protocol": "UDP"}}), "is an iperf3 result of a test of UDP"),
         (result(intervals=[{"streams": [stream(5, -2.0)]}]), "intervals"),
         ({"start": 3}, "no whole iperf3 result"),
     ],
@@ -142,3 +143,40 @@ def test_the_command_imports_them_and_report_draws_them(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     shown = CliRunner().invoke(app, ["report", str(out / "result"), "--out", str(page), "--light"])
     assert shown.exit_code == 0 and page.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["title", "sorted", "UTF-16", "gzip", "prompt", "CRLF and a mark"])
+def test_a_result_is_read_however_it_was_saved(name: str, tmp_path: Path) -> None:
+    document = {"end": {}, "intervals": result()["intervals"], "start": result()["start"]}
+    document["start"]["connected"] = [{"socket": 5}, {"socket": 7}]
+    text = json.dumps(document, indent=1)
+    content = {
+        "title": json.dumps({"title": "evening", "extra_data": "x", **document}).encode(),
+        "sorted": text.encode(),
+        "UTF-16": text.encode("utf-16"),  # PowerShell's `iperf3 --json > file`
+        "gzip": gzip.compress(text.encode()),
+        "prompt": f"$ iperf3 -c host --json\n{text}\n$ ".encode(),
+        "CRLF and a mark": ("\ufeff" + text.replace("\n", "\r\n")).encode(),
+    }[name]
+    path = tmp_path / "result"
+    path.write_bytes(content)
+    assert is_iperf3(path)
+    assert sum(len(pieces) for pieces in read_iperf3(path).streams.values()) == 6
+
+
+def test_a_test_that_was_interrupted_is_read_and_said_to_be(tmp_path: Path) -> None:
+    why = "interrupt - the client has terminated by signal Interrupt(2)"
+    file = read_iperf3(written(tmp_path, result(error=why, end={"streams": []})))
+    assert file.total_bytes(5) == 3_000_000
+    assert "ended early (iperf3 says: interrupt" in described(file)
+    assert import_iperf3(file, tmp_path / "out").metadata["interrupted"]
+
+
+def test_a_test_in_both_directions_has_flows_up_and_down(tmp_path: Path) -> None:
+    document = result()
+    document["start"]["test_start"]["bidir"] = 1
+    for interval in document["intervals"]:
+        for piece, sends in zip(interval["streams"], (True, False), strict=True):
+            piece["sender"] = sends
+    file = read_iperf3(written(tmp_path, document))
+    assert (file.direction(5), file.direction(7)) == ("up", "down")

@@ -10,15 +10,17 @@ from pydantic import BaseModel, ValidationError
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.refusals import explain
+from fullpipe.base.supplied import read_regular
 from fullpipe.base.toml import parse_toml
 
+_MOST_BYTES = 16 << 20
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def read_model(model: type[Model], path: Path) -> Model:
     """What a file holds. Raises UserError naming file and key."""
     try:
-        return model.model_validate(parse_toml(path.read_text(encoding="utf-8")))
+        return model.model_validate(parse_toml(read_regular(path, _MOST_BYTES).decode("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     except ValidationError as error:

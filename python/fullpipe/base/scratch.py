@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from fullpipe.base.supplied import open_regular
+
 _LOCK = "owner.lock"
 
 
@@ -35,7 +37,7 @@ def _remove_if_left(folder: Path) -> None:
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             return
-        with (folder / _LOCK).open("rb") as lock:
+        with open_regular(folder / _LOCK) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
     except OSError:  # locked by a running process, or already removed

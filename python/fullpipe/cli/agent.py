@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.supplied import read_regular
 from fullpipe.cli.output import message
 
 app = typer.Typer(
@@ -89,7 +90,7 @@ def _token(file: Path | None) -> str:
     else:
         source = f"--token-file {file}"
         try:
-            text = file.read_text(encoding="utf-8")
+            text = read_regular(file, 1 << 20).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"{source}: {error}") from error
     token = text.strip().splitlines()[0].strip() if text.strip() else ""

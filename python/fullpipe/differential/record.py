@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import read_regular
 from fullpipe.differential.machine import MODELS
 from fullpipe.differential.subjects import SUBJECTS, TCP, Subject
 
 _PACKED = ".gz"
+_MOST_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def write(path: Path, recorded: Recorded) -> None:
 def read(path: Path) -> Recorded:
     """Reads a file. Raises UserError if it is none."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path, _MOST_BYTES)
         text = gzip.decompress(content) if path.suffix == _PACKED else content
         origin, *rows = map(json.loads, text.decode().splitlines())
         scripts = [json.dumps(row["script"]) for row in rows]

@@ -6,12 +6,14 @@ The files are untrusted input: their size and every value are checked.
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import read_regular
 from fullpipe.experiments.entry import Entry, Observed, Size
 from fullpipe.experiments.grid import label_of
 from fullpipe.experiments.values import Point
@@ -108,16 +110,14 @@ def _values(
 
 def _rows(file: Path) -> list[tuple[int, dict[str, str]]]:
     try:
-        if file.is_file() and file.stat().st_size > MAX_FILE_BYTES:
-            raise UserError(f"{file}: larger than 16 MiB, the limit for observed points")
-        with file.open(encoding="utf-8", newline="") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            rows: list[tuple[int, dict[str, str]]] = []
-            for row in reader:
-                if len(rows) >= MAX_ROWS:
-                    raise UserError(f"{file}: more than {MAX_ROWS} rows")
-                rows.append((reader.line_num, {k: v or "" for k, v in row.items() if k}))
-            return rows
+        text = read_regular(file, MAX_FILE_BYTES).decode("utf-8-sig")
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        rows: list[tuple[int, dict[str, str]]] = []
+        for row in reader:
+            if len(rows) >= MAX_ROWS:
+                raise UserError(f"{file}: more than {MAX_ROWS} rows")
+            rows.append((reader.line_num, {k: v or "" for k, v in row.items() if k}))
+        return rows
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:

@@ -133,7 +133,7 @@ class Store:
         if it is damaged."""
         file = self.folder / kind / f"{key}.json"
         try:
-            document = checksums.unsealed(file, file.read_text(encoding="utf-8"))
+            document = checksums.unsealed(file, checksums.read_text(file))
         except OSError:
             return None
         except ValueError as error:

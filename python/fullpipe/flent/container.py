@@ -10,13 +10,14 @@ from __future__ import annotations
 import bz2
 import hashlib
 import json
-import stat
 import zlib
 from pathlib import Path
 from typing import Any, NoReturn
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.filekind import no_such_file
+from fullpipe.base.supplied import open_regular
+from fullpipe.base.text import decoded
 
 #: Bounds. The largest file at hand (16 flows, 60 s) unpacks to 3 MB with 50,000 keys. The worst
 #: texts within these take some 500 MB to import (tests/python/test_flent_hostile.py).
@@ -65,9 +66,7 @@ def _refuse_kind(path: Path, content: Any) -> None:
 
 def _read(path: Path) -> bytes:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise FlentError(f"{path}: is no file; a Flent file ends in .flent.gz")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise FlentError(f"{path}: cannot be read: {error.strerror or error}") from None
@@ -108,7 +107,7 @@ def _stream(path: Path, data: bytes, new: Any) -> bytes:
 
 def _decode(path: Path, data: bytes) -> str:
     try:
-        return data.decode("utf-8-sig")
+        return decoded(data)
     except UnicodeDecodeError as error:
         raise FlentError(f"{path}: not a Flent file: no UTF-8 at byte {error.start}") from None
 

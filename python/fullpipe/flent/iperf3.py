@@ -4,9 +4,13 @@ RTT and retransmissions over time. Columns that iperf3 does not report are null.
 
 from __future__ import annotations
 
+import errno
+import gzip
 import hashlib
+import io
 import json
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +20,18 @@ import numpy as np
 import pyarrow as pa
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import read_regular
+from fullpipe.base.text import decoded
 from fullpipe.flent.container import FlentError
 from fullpipe.flent.description import metadata_of
 from fullpipe.flent.document import clean
 from fullpipe.flent.importing import table_of
 from fullpipe.recording.recording import TABLES, Recording, write_recording
 
-#: iperf3 writes "start" first; a byte-order mark may come before.
-_BEGIN = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*(?:"start"\s*:|"event"\s*:\s*"start")')
+#: iperf3 writes "start" first, behind what --title and --extra-data say.
+_BEGIN = re.compile(r'\s*\{\s*(?:"start"\s*:|"event"\s*:\s*"start")')
+#: Where a tool sorted the keys, or the command and its prompt are in the file.
+_KEYS = ('"test_start"', '"intervals"', '"connected"')
 _MOST_BYTES = 48 << 20
 _MOST_STREAMS, _MOST_INTERVALS = 1000, 1_000_000
 
@@ -70,26 +78,49 @@ class Iperf3:
 
 
 def is_iperf3(path: Path) -> bool:
-    """Whether a file is an iperf3 result, by its beginning."""
+    """Whether a file is an iperf3 result, by its beginning or its keys."""
     try:
-        with path.open("rb") as file:
-            begin = file.read(4096)
-    except OSError:
+        text = decoded(_unpacked(read_regular(path, _MOST_BYTES)))
+    except (OSError, ValueError, zlib.error, EOFError):
         return False
-    return _BEGIN.match(begin) is not None
+    return _BEGIN.match(text) is not None or all(key in text for key in _KEYS)
+
+
+def _unpacked(data: bytes) -> bytes:
+    """The content of a file that may be compressed by gzip. Raises OSError for a larger one than is
+    read."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    with gzip.open(io.BytesIO(data)) as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise OSError(errno.EFBIG, f"unpacks to more than {_MOST_BYTES >> 20} MiB")
+    return content
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _pasted(text: str) -> str:
+    """The JSON of a text that has a prompt or a command before or after it."""
+    if text.lstrip().startswith("{"):
+        return text
+    begin = re.search(r"^\s*\{", text, re.M)
+    end = text.rfind("}")
+    return text[begin.start() : end + 1] if begin else text
 
 
 def read_iperf3(path: Path) -> Iperf3:
     """The file. Raises FlentError, which names it and the key, for one that is damaged or has no
     test of TCP."""
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FlentError(f"{path}: cannot be read: {error.strerror}") from None
-    if len(data) > _MOST_BYTES:
-        raise FlentError(f"{path}: is larger than 48 MiB")
+        data = read_regular(path, _MOST_BYTES)
+        content = _unpacked(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FlentError(f"{path}: cannot be read: {_reason(error)}") from None
     try:
-        text = data.decode("utf-8-sig")
+        text = _pasted(decoded(content))
         document = _of_stream(text) if _is_stream(text) else json.loads(text)
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":
@@ -100,10 +131,23 @@ def read_iperf3(path: Path) -> Iperf3:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise FlentError(f"{path}: is no whole iperf3 result: its JSON is damaged") from None
     try:
+        _refuse_other(path, document)
         streams = _streams(document)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise FlentError(f"{path}: is no whole iperf3 result: {clean(str(error))[:80]}") from None
     return Iperf3(path, hashlib.sha256(data).hexdigest(), document, streams)
+
+
+def _refuse_other(path: Path, document: Mapping[str, Any]) -> None:
+    """Raises FlentError for a result that has no test of TCP."""
+    if (message := document.get("error")) and not document.get("intervals"):
+        raise FlentError(f"{path}: the test did not run; iperf3 says: {clean(str(message))[:200]}")
+    protocol = document["start"]["test_start"]["protocol"]
+    if protocol != "TCP":
+        raise FlentError(
+            f"{path}: is an iperf3 result of a test of {clean(str(protocol))[:20]}; "
+            "those of TCP are read"
+        )
 
 
 def _is_stream(text: str) -> bool:
@@ -132,11 +176,6 @@ def _of_stream(text: str) -> dict[str, Any]:
 
 
 def _streams(document: Mapping[str, Any]) -> dict[int, list[Mapping[str, Any]]]:
-    protocol = document["start"]["test_start"]["protocol"]
-    if protocol != "TCP":
-        raise ValueError(f"a test of {protocol}, where TCP's are read")
-    if message := document.get("error"):
-        raise ValueError(f"iperf3 says: {message}")
     streams: dict[int, list[Mapping[str, Any]]] = {}
     for interval in document["intervals"]:
         for piece in interval["streams"]:
@@ -242,7 +281,8 @@ def _metadata(file: Iperf3) -> dict[str, Any]:
         "version": clean(str(start.get("version", ""))),
         "started_unix_s": stamp if isinstance(stamp, int) else None,
     }
-    return metadata_of("iperf3", plan, about, is_whole="end" in file.document)
+    is_whole = "end" in file.document and "error" not in file.document
+    return metadata_of("iperf3", plan, about, is_whole=is_whole)
 
 
 def described(file: Iperf3) -> str:
@@ -258,4 +298,6 @@ def described(file: Iperf3) -> str:
         if span_s <= 0:
             raise UserError(f"{file.path}: its intervals take no time")
         parts.append(f"{len(sockets)} {direction} {total * 8 / span_s / 1e6:.2f} Mbit/s")
+    if message := file.document.get("error"):
+        parts.append(f"ended early (iperf3 says: {clean(str(message))[:200]})")
     return ", ".join(parts)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import open_regular
 from fullpipe.flent.container import FlentError
 from fullpipe.flent.description import metadata_of
 from fullpipe.flent.document import clean
@@ -120,7 +121,7 @@ class Qlog:
 def is_qlog(path: Path) -> bool:
     """Whether a file is a qlog, by its beginning or its name."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             begin = file.read(4096)
     except OSError:
         return False
@@ -131,7 +132,7 @@ def is_qlog(path: Path) -> bool:
 def read_qlogs(path: Path) -> list[Qlog]:
     """The file's connections. Raises FlentError, which names the file and what is wrong."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise FlentError(f"{path}: cannot be read: {error.strerror}") from None

@@ -11,6 +11,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.supplied import open_regular
 from fullpipe.congestion import userfiles
 from fullpipe.kernel.agent import lasting
 from fullpipe.kernel.registration import Request
@@ -92,7 +93,7 @@ def replay(path: Path) -> Replay:
 def introduced(path: Path) -> list[str]:
     """The algorithms in a trace's header (format: crates/fullpipe-cc/src/replay.rs)."""
     names = []
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(len(_MAGIC))
         while len(head := file.read(8)) == 8:
             kind, size = struct.unpack("<II", head)

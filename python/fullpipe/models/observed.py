@@ -7,12 +7,14 @@ link_share (goodput of all BBR flows over capacity); further columns are ignored
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import read_regular
 from fullpipe.models.domain import Contest
 
 MAX_FILE_BYTES = 2**24
@@ -56,10 +58,9 @@ def read_observed(path: Path) -> list[Panel]:
 
     Raises UserError naming file, line and column of what cannot be read."""
     try:
-        if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
-            raise UserError(f"{path}: larger than 16 MiB; that is no list of observed shares")
-        with path.open(encoding="utf-8", newline="") as file:
-            panels = _panels(list(_rows(path, csv.DictReader(file, strict=True))))
+        text = read_regular(path, MAX_FILE_BYTES).decode("utf-8-sig")
+        lines = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        panels = _panels(list(_rows(path, lines)))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:

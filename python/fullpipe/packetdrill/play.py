@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import read_regular
 from fullpipe.differential.machine import answers
 from fullpipe.differential.subjects import PACKETDRILL
 from fullpipe.packetdrill import parser
@@ -14,6 +15,8 @@ from fullpipe.packetdrill.code import parse as parse_code
 from fullpipe.packetdrill.judge import NOT_SUPPORTED, WRONG, Verdict, judge
 from fullpipe.packetdrill.program import Program, build
 from fullpipe.packetdrill.script import Code, NotSupportedError, ScriptError
+
+_MOST_BYTES = 1 << 20
 
 #: Programs -> their answers.
 Engine = Callable[[Sequence[str]], list[str]]
@@ -42,7 +45,7 @@ def play(paths: Sequence[Path], engine: Engine) -> list[Verdict]:
 
 def _program(path: Path, number: int) -> Program | Verdict:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular(path, _MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:

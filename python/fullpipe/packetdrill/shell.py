@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+from fullpipe.base.supplied import read_regular
 from fullpipe.packetdrill.script import NotSupportedError
 
 _PREFIX = "net.ipv4."
@@ -85,7 +86,7 @@ def _from_file(path: Path, line: int) -> dict[str, str]:
     if not path.is_file() or path.stat().st_size > _MOST_BYTES:
         return {}
     assignments: dict[str, str] = {}
-    for words in _commands(path.read_text(encoding="utf-8", errors="replace"), line):
+    for words in _commands(read_regular(path, _MOST_BYTES).decode("utf-8", "replace"), line):
         if Path(words[0]).name in _SYSCTL_PROGRAMS:
             assignments.update(_assignments(words[1:]))
     return assignments

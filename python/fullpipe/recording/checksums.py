@@ -15,7 +15,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from fullpipe.base.supplied import open_regular, read_regular
+
 FILE = "checksums.json"
+#: Of the small files beside tables, such as metadata.json.
+_MOST_TEXT_BYTES = 64 << 20
 _SEAL = "sha256"
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -94,16 +98,21 @@ def unsealed(file: Path, text: str) -> dict[str, Any]:
     return content
 
 
+def read_text(file: Path) -> str:
+    """A small file's text. Raises OSError if it cannot be read, UnicodeDecodeError."""
+    return read_regular(file, _MOST_TEXT_BYTES).decode()
+
+
 def sha256_of(file: Path) -> str:
     """A file's SHA-256 in hexadecimal. Raises OSError if it cannot be read."""
-    with file.open("rb") as opened:
+    with open_regular(file) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _listed(manifest: Path) -> dict[str, list[str]]:
     """Name -> checksums; empty if there is no list."""
     try:
-        text = manifest.read_text(encoding="utf-8")
+        text = read_text(manifest)
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError:

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
+from fullpipe.base.supplied import check_regular
+
 #: A week of samples ten times a second has a hundred such groups.
 _GROUP_ROWS = 1 << 16
 
@@ -47,4 +49,5 @@ def write_pieces(pieces: Iterable[pa.Table], schema: pa.Schema, file: Path) -> N
 def opened_parquet(file: Path) -> pq.ParquetFile:
     """A file to read, to be closed. Raises OSError if it cannot be read, ArrowException or
     ValueError where it is damaged."""
+    check_regular(file)
     return pq.ParquetFile(file, filesystem=LocalFileSystem(), page_checksum_verification=True)

@@ -285,7 +285,7 @@ class Recording:
             raise RecordingError(f"{path}: {reason}; a recording is a folder")
         try:
             _verify(path / "metadata.json")
-            metadata = json.loads((path / "metadata.json").read_text(encoding="utf-8"))
+            metadata = json.loads(checksums.read_text(path / "metadata.json"))
         except FileNotFoundError:
             raise RecordingError(f"{path}: not a recording, it has no metadata.json") from None
         except (OSError, ValueError, RecursionError) as error:
@@ -366,7 +366,7 @@ class Recording:
         file = self.path / "scenario.toml"
         try:
             _verify(file)
-            return file.read_text(encoding="utf-8")
+            return checksums.read_text(file)
         except OSError:
             return ""
         except UnicodeDecodeError:

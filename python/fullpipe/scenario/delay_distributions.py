@@ -10,6 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import NormalDist
 
+from fullpipe.base.supplied import open_regular
+
 #: NETEM_DIST_SCALE and NETEM_DIST_MAX of the kernel.
 _SCALE, _MOST = 8192, 16384
 _STEPS = 4096
@@ -44,7 +46,7 @@ def table_of(distribution: str) -> list[int]:
 def _read(path: Path) -> list[int]:
     """A file as tc reads it: whole numbers, and comments from a # to the end of the line."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(_MOST_FILE_BYTES + 1)
     except (OSError, ValueError):
         raise ValueError(

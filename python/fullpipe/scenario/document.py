@@ -10,6 +10,8 @@ from typing import Any
 from fullpipe.base.errors import UserError
 from fullpipe.base.filekind import kind_of
 from fullpipe.base.overrides import apply_changes
+from fullpipe.base.supplied import open_regular
+from fullpipe.base.text import is_utf_16
 from fullpipe.base.toml import parse_toml
 from fullpipe.congestion.userfiles import is_file_name
 from fullpipe.scenario.delay_distributions import NAMES as DISTRIBUTIONS
@@ -40,13 +42,15 @@ def load_with_text(
     try:
         if path.is_dir():
             raise UserError(f"{path}: is a folder; a {what} is a TOML file")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(MAX_FILE_BYTES + 1)
         kind = kind_of(content)
         if kind is not None:
             raise UserError(f"{path}: is {kind}; a {what} is a TOML file")
         if len(content) > MAX_FILE_BYTES:
             raise UserError(f"{path}: larger than 1 MiB; that is no {what}")
+        if is_utf_16(content):
+            raise UserError(f"{path}: is in UTF-16; save it as UTF-8, which a {what} is in")
         text = content.decode("utf-8").replace("\r\n", "\n")
         document: dict[str, Any] = parse_toml(text)
     except OSError as error:

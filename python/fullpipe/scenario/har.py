@@ -27,6 +27,7 @@ from typing import Any
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.filekind import no_such_file
+from fullpipe.base.supplied import open_regular
 from fullpipe.base.units import counted
 
 #: Larger files hold bodies; parsing takes several times their size in memory.
@@ -133,7 +134,7 @@ def _log(path: Path) -> dict[str, Any]:
                 f"{path}: {size / 2**20:.0f} MiB; a HAR of more than {MAX_FILE_BYTES >> 20} MiB "
                 "holds bodies: save it without content"
             )
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None

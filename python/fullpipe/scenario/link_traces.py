@@ -15,6 +15,7 @@ from typing import Any
 
 from fullpipe import _native
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import open_regular
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,11 @@ def _stamp(path: str) -> tuple[int, int]:
 @functools.lru_cache(maxsize=256)
 def _read(path: str, _stamp: tuple[int, int], kind: str) -> Trace:
     whole = Path(path).resolve()
-    if not whole.is_file():
-        raise ValueError(f"{path}: is no file")
+    try:
+        with open_regular(whole) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}") from None
     try:
         if kind == "rate":
             value = _native.traces.rates(str(whole))[2]
@@ -92,5 +96,4 @@ def _read(path: str, _stamp: tuple[int, int], kind: str) -> Trace:
             value = _native.traces.delays(str(whole), 1)[0][1]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-    with whole.open("rb") as file:
-        return Trace(str(whole), hashlib.file_digest(file, "sha256").hexdigest(), value)
+    return Trace(str(whole), digest, value)

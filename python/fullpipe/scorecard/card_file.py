@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.refusals import explain
+from fullpipe.base.supplied import read_regular
 from fullpipe.scorecard.card import FORMAT
 
 _MAX_BYTES = 2**28
@@ -60,9 +61,7 @@ def read_card(folder: Path) -> dict[str, Any]:
     Raises UserError if there is none that this program reads, naming file and key."""
     path = folder / "scorecard.json"
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise UserError(f"--baseline {path}: has more than {_MAX_BYTES >> 20} MiB")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(read_regular(path, _MAX_BYTES))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"--baseline {path}: cannot be read: {error}") from None
     if not isinstance(document, dict) or "items" not in document:

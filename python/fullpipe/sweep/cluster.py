@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import read_regular
 from fullpipe.sweep.schedule import Failure, Group, LostError, Work
 from fullpipe.sweep.shipping import Delivery, accept, execute
 from fullpipe.sweep.worker import Cells
@@ -132,7 +133,7 @@ def address_of(text: str) -> str | None:
     path = Path(text)
     if path.is_file():
         try:
-            text = path.read_text(encoding="utf-8").strip()
+            text = read_regular(path, 1 << 20).decode().strip()
         except (OSError, UnicodeDecodeError):
             raise UserError(f"--on {path}: cannot be read as an address") from None
     host, _, port = text.removeprefix("ray://").rpartition(":")

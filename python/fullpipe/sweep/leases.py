@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import open_lock
 
 FILE = ".leases"
 #: What follows an error's reason where runs may be stored.
@@ -27,7 +28,7 @@ def some_of(folder: Path, keys: Sequence[str]) -> Iterator[set[str]]:
 
     Raises UserError where the folder cannot be written."""
     try:
-        file = (folder / FILE).open("ab")
+        file = open_lock(folder / FILE)
     except OSError as error:
         raise UserError(f"{folder}: cannot be written: {error.strerror}{CONTINUES}") from None
     with file:  # closing it gives all leases back

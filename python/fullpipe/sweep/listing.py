@@ -78,7 +78,7 @@ def shown(sweep: Listed) -> str:
 
 def _listed(file: Path) -> list[Listed]:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = checksums.read_text(file)
     except FileNotFoundError:
         return []
     except UnicodeDecodeError:

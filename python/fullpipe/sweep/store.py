@@ -39,6 +39,7 @@ import fullpipe
 from fullpipe.base.cache import user_cache
 from fullpipe.base.columns import empty
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import open_lock
 from fullpipe.recording import checksums
 from fullpipe.recording.parquet import write_parquet
 from fullpipe.recording.recording import RecordingError, verify_recording
@@ -90,7 +91,7 @@ class Store:
                 (folder / "sweeps").mkdir(exist_ok=True)
                 self._write_about()
         try:
-            document = checksums.unsealed(about, about.read_text(encoding="utf-8"))
+            document = checksums.unsealed(about, checksums.read_text(about))
             if not document.keys() <= _ABOUT:
                 raise checksums.DamagedError(about)
             version = document["format"]
@@ -197,6 +198,9 @@ class Store:
             return listing.read_list(self.folder, self.sweep_files().values())
         except checksums.DamagedError as error:
             raise damaged(error.file, str(error)) from None
+        except OSError as error:
+            file = self.folder / listing.FILE
+            raise UserError(f"{file}: cannot be read: {error.strerror}") from None
 
     def sweeps(self) -> dict[str, pa.Table]:
         """What each sweep asks for. Raises UserError for a damaged file."""
@@ -438,7 +442,7 @@ class Store:
     def _locked(self, name: str) -> Iterator[None]:
         """Does the block while no other program does one of this name. A program that is killed
         gives its lock up."""
-        with (self.folder / name).open("w") as lock:
+        with open_lock(self.folder / name) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -496,7 +500,7 @@ def _text_of(file: Path) -> str | None:
         return None
     verify(file)
     try:
-        return file.read_text(encoding="utf-8")
+        return checksums.read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         raise damaged(file, str(error)) from None
 
@@ -516,7 +520,7 @@ def _damage(file: Path) -> checksums.DamagedError | None:
 
 def _damaged_fact(file: Path) -> checksums.DamagedError | None:
     try:
-        checksums.unsealed(file, file.read_text(encoding="utf-8"))
+        checksums.unsealed(file, checksums.read_text(file))
     except UnicodeDecodeError:
         return checksums.DamagedError(file)
     except checksums.DamagedError as error:

@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from typing import IO
 
+from fullpipe.base.supplied import open_regular
+
 _LOCK = "owner.lock"
 #: Folders without a lock: of earlier programs, or of one that died while it made it.
 _OLD_S = 24 * 3600
@@ -49,7 +51,7 @@ def remove_left(work: Path) -> None:
     """Removes the folders of processes that have died, and `work` if it is empty."""
     for folder in work.glob("*-*"):
         try:
-            with (folder / _LOCK).open("rb") as lock:
+            with open_regular(folder / _LOCK) as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
         except FileNotFoundError:

@@ -15,11 +15,14 @@ from typing import Any
 
 import fullpipe
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import read_regular
 from fullpipe.base.writing import write_text
 from fullpipe.congestion.registry import choose
 from fullpipe.tune.file import Search
 from fullpipe.tune.searching import Found
 from fullpipe.tune.settings import Result, Setting
+
+_MOST_BYTES = 64 << 20
 
 #: Increased when a document's content changes its meaning.
 FORMAT = 1
@@ -144,7 +147,7 @@ def _plain_value(written: object) -> float | str:
 
 def _read(file: Path) -> dict[str, Any] | None:
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(read_regular(file, _MOST_BYTES))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import NamedTuple
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
+from fullpipe.base.supplied import NotRegularError, open_regular
 from fullpipe.base.writing import atomic_file
 from fullpipe.congestion.userfiles.refusals import check_pragma, floating
 
@@ -345,11 +345,10 @@ def read_text(path: Path, wanted: str) -> str:
     """The text of a user's file. Raises UserError if it is none, or larger than a file of an
     algorithm may be; never reads a device or waits for a pipe."""
     try:
-        # A pipe without a writer would wait for one.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(f"{path}: not a file; name {wanted}")
+        with open_regular(path) as file:
             content = file.read(MAX_FILE_BYTES + 1)
+    except NotRegularError:
+        raise UserError(f"{path}: not a file; name {wanted}") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:

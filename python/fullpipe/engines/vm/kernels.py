@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fullpipe.base.cache import user_cache
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.supplied import open_regular
 from fullpipe.engines.vm import debian
 
 #: What `--kernel` takes as a name -> the release that it stands for. The first is the default.
@@ -214,14 +215,17 @@ def _built_kernel(name: str) -> Kernel:
 
 
 def _is_image(path: Path) -> bool:
-    with path.open("rb") as file:
-        head = file.read(0x210)
+    try:
+        with open_regular(path) as file:
+            head = file.read(0x210)
+    except OSError:
+        return False
     return head[_BOOT_MAGIC[0] : _BOOT_MAGIC[0] + 4] == _BOOT_MAGIC[1]
 
 
 def _release(image: Path) -> str:
     """The release string of an image (boot.rst, kernel_version)."""
-    with image.open("rb") as file:
+    with open_regular(image) as file:
         head = file.read(0x210)
         offset = int.from_bytes(head[0x20E:0x210], "little")
         file.seek(0x200 + offset)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from fullpipe.base.errors import RunError
+from fullpipe.base.supplied import open_lock
 from fullpipe.engines import assets
 from fullpipe.engines.child import stop
 from fullpipe.engines.vm import retries, shared
@@ -282,6 +283,6 @@ def _forget_oldest(folder: Path) -> None:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Holds an exclusive lock on the file, which the kernel releases when the process ends."""
-    with path.open("wb") as lock:
+    with open_lock(path) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

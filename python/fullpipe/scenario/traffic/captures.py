@@ -17,6 +17,7 @@ import dpkt
 import numpy as np
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import open_regular
 from fullpipe.scenario.traffic.traces import LARGEST, MAX_CHUNKS, Integers
 from fullpipe.scenario.traffic.writing import Senders, Steady, steady
 
@@ -142,7 +143,7 @@ def packets_of(path: Path) -> Iterator[tuple[int, Any]]:
 
     Raises UserError where it cannot be read, is no capture, is empty, cut off or damaged."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             whole = _Whole(file)
             try:
                 reader = dpkt.pcap.UniversalReader(whole)

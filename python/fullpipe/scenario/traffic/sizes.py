@@ -13,6 +13,7 @@ import numpy as np
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
 from fullpipe.base.packets import LINK_HEADER_BYTES, TCP_HEADERS_BYTES, mss_bytes
+from fullpipe.base.supplied import read_regular
 
 MAX_FILE_BYTES, MAX_ROWS = 2**24, 100_000
 MAX_BYTES = 2**42
@@ -141,14 +142,11 @@ def _points(path: Path, rows: list[tuple[int, list[float]]], sizes: list[int]) -
 
 def _rows(path: Path) -> Iterable[tuple[int, list[float]]]:
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(MAX_FILE_BYTES + 1)
+        text = read_regular(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file; sizes are CSV in UTF-8") from None
-    if len(text) > MAX_FILE_BYTES:
-        raise UserError(f"{path}: larger than {MAX_FILE_BYTES} bytes; that is no list of sizes")
     lines = text.splitlines()
     if len(lines) > MAX_ROWS:
         raise UserError(f"{path}: {len(lines)} lines; at most {MAX_ROWS}")

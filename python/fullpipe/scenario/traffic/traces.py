@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import open_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +44,7 @@ def is_trace_file(name: str) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _digest(path: str, _size: int, _changed_ns: int) -> str:
-    with Path(path).open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
