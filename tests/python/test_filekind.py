@@ -36,6 +36,11 @@ def test_json_of_a_known_tool_is_named(document: Any, kind: str) -> None:
         (b'{"qlog_format":"NDJSON","qlog_version":"0.3"}\n{"time":1}\n', "a qlog"),
         (b'{"event":"start","data":{}}\n{"event":"end","data":{}}\n', "an iperf3 result"),
         (b'\xef\xbb\xbf{"log": {"entries": []}}', "a HAR"),
+        (b'{"base_rtt": 22.1, "dl_flows": 12, "dl_throughput": 300', "a networkQuality result"),
+        (b"==== SUMMARY ====\nResponsiveness: Low (700 RPM)\n", "the text that networkQuality"),
+        (b"Connecting to host b, port 5201\n", "the text that iperf3 prints"),
+        ('{"log": {"entries": []}}'.encode("utf-16"), "a HAR"),
+        (b'[{"dl_throughput": 1, "ul_throughput": 2}]', "a list of which each item is a network"),
         (b"PAR1\x15\x04", "a Parquet file"),
     ],
 )

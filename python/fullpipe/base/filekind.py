@@ -6,7 +6,10 @@ A command that was given another kind of file says which kind it got. Reads no f
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
+
+from fullpipe.base.text import decoded, is_utf_16
 
 #: First bytes -> what begins so.
 _MAGIC: tuple[tuple[bytes, str], ...] = (
@@ -29,6 +32,15 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"<html", "a page (HTML)"),
     (b"<?xml", "an XML document"),
 )
+#: Words of what a tool prints for people -> what it is, and how to get what programs read.
+_TEXTS: tuple[tuple[bytes, str], ...] = (
+    (b"Responsiveness:", "the text that networkQuality prints (-c writes JSON)"),
+    (b"Connecting to host ", "the text that iperf3 prints (--json writes what is read)"),
+    (b"Server listening on ", "the text that iperf3 prints (--json writes what is read)"),
+    (b"[ ID] Interval", "the text that iperf prints (iperf3 --json writes what is read)"),
+    (b"Summary of ", "the text that Flent prints (its .flent.gz is read)"),
+)
+_BEGIN_BYTES, _DAMAGED_BYTES = 4096, 1 << 16
 #: RFC 7464: a text sequence of JSON begins each record so; qlog's streaming form does.
 _RECORD = b"\x1e"
 
@@ -48,13 +60,29 @@ def kind_of(content: Any) -> str | None:
     for magic, kind in _MAGIC:
         if content.startswith(magic):
             return kind
+    try:
+        content = decoded(content).encode() if is_utf_16(content) else content
+    except UnicodeDecodeError:
+        return None
     text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(_RECORD):
         return _kind_of_json(_json(text.lstrip(_RECORD).splitlines()[0]))
     if not text.startswith((b"{", b"[")):
-        return None
+        return next((kind for words, kind in _TEXTS if words in content[:_BEGIN_BYTES]), None)
     # A whole document, else the first line of one with a record a line.
-    return _kind_of_json(_json(text)) or _kind_of_json(_json(text.splitlines()[0]))
+    whole = _json(text)
+    if whole is not None:
+        return _kind_of_json(whole)
+    return _kind_of_json(_json(text.splitlines()[0])) or _kind_of_damaged(text[:_DAMAGED_BYTES])
+
+
+def _kind_of_damaged(text: bytes) -> str | None:
+    """The kind of a JSON document that is cut off or was pasted with something else, by keys."""
+    for kind, keys in _KINDS:
+        names = [key.rpartition(".")[2] for key in keys]
+        if len(names) > 1 and all(re.search(rf'"{name}"\s*:'.encode(), text) for name in names):
+            return f"{kind} that is cut off or damaged"
+    return None
 
 
 def _json(text: bytes) -> Any:
@@ -67,6 +95,8 @@ def _json(text: bytes) -> Any:
 def _kind_of_json(value: Any) -> str | None:
     if isinstance(value, list):
         heads = value[:1]
+        if heads and (kind := _kind_of_json(heads[0]) if isinstance(heads[0], dict) else None):
+            return f"a list of which each item is {kind}"
         if heads and isinstance(heads[0], dict) and heads[0].keys() & {"ifname", "kind", "handle"}:
             return "output of tc or ip (-json)"
         return None
@@ -91,6 +121,9 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("a networkQuality result", ("dl_throughput", "responsiveness")),
     ("a networkQuality result", ("ul_throughput", "responsiveness")),
     ("a networkQuality result", ("dl_responsiveness",)),
+    ("a networkQuality result", ("dl_throughput", "dl_flows")),
+    ("a networkQuality result", ("base_rtt", "interface_name")),
+    ("a networkQuality result of a test that failed", ("error_domain", "interface_name")),
     ("a qlog", ("qlog_version",)),
     ("a qlog", ("qlog_format",)),
     ("a qlog", ("file_schema",)),
