@@ -67,7 +67,10 @@ def open_all(folder: Path) -> list[Recording]:
 
     Raises RecordingError where there is none."""
     from fullpipe.recording.recording import Recording, RecordingError
+    from fullpipe.recording.replacing import restore
 
+    if not folder.exists():
+        restore(folder)
     if (folder / "metadata.json").is_file() or not folder.is_dir():
         return [Recording.open(folder)]
     inner = sorted(path.parent for path in folder.rglob("metadata.json"))

@@ -191,7 +191,7 @@ def run(
     status: 0 done, 1 a run failed, 2 bad input, 130 interrupted."""
     from fullpipe.base.writing import check_folder
     from fullpipe.engines.run import runs_of, seeds_of
-    from fullpipe.recording.replacing import replaced
+    from fullpipe.recording.replacing import replaced, restore
 
     on = _with_token(context, on)
     options = on.options(what.repeat)
@@ -206,6 +206,7 @@ def run(
         if not is_debugged():
             message(f"under gdb:\n  {command}")
     base = output.out or new_folder(_slug(made.name))
+    restore(base)
     existing = next((folder for folder in _folders(base, what.repeat) if folder.exists()), None)
     if existing is not None and not output.force:
         raise UserError(

@@ -24,6 +24,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.toml import parse_toml
 from fullpipe.recording import checksums
 from fullpipe.recording.parquet import opened_parquet, write_parquet, write_pieces
+from fullpipe.recording.replacing import restore
 
 #: Increased by one when a table loses or renames a column.
 FORMAT_VERSION = 1
@@ -280,6 +281,8 @@ class Recording:
 
         Raises RecordingError if it is not one, is of a later format, or lacks a table."""
         path = Path(path)
+        if not path.exists():
+            restore(path)
         if not path.is_dir():
             reason = "is a file" if path.exists() else "no such folder"
             raise RecordingError(f"{path}: {reason}; a recording is a folder")
