@@ -79,6 +79,9 @@ def document_with(key: str, value: Any) -> dict[str, Any]:
             by_time = name in ("good", "bad")
             chain = {"good": "1s", "bad": "1s"} if by_time else {"p": "1%", "r": "10%"}
             link["gemodel"] = chain
+        elif section.endswith("sqm"):
+            link["sqm"] = {"upload": "1mbit", "download": "2mbit"}
+            del link["rate"]
         elif section.endswith("policer"):
             link["policer"] = {"rate": "10mbit", "burst": "30KB"}
         elif section.endswith("hold"):

@@ -6,13 +6,13 @@ that its scenarios name are content, and run only where the user names them too.
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.supplied import read_regular
 from fullpipe.congestion.userfiles.source import MAX_FILE_BYTES
 
 #: The files that may run; None: every file that is named.
@@ -61,9 +61,6 @@ def _sha256(file: Path) -> str | None:
     import hashlib  # loads OpenSSL, which most programs do not need
 
     try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
-            return None
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        return hashlib.sha256(read_regular(file, MAX_FILE_BYTES)).hexdigest()
     except (OSError, ValueError):
         return None

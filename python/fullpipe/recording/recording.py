@@ -370,8 +370,10 @@ class Recording:
         try:
             _verify(file)
             return checksums.read_text(file)
-        except OSError:
+        except FileNotFoundError:
             return ""
+        except OSError as error:
+            raise RecordingError(f"{file}: cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
             raise RecordingError(f"{file}: not a text file; a scenario is TOML in UTF-8") from None
 

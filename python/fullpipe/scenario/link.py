@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,7 @@ from fullpipe.scenario import link_traces
 from fullpipe.scenario.fields import Loss, Rate, Ratio, Time
 from fullpipe.scenario.impairments import Impairments
 from fullpipe.scenario.queue import Queue
+from fullpipe.scenario.sqm import Sqm, expanded
 from fullpipe.scenario.wifi import WifiOptions
 
 #: Of rates or delays of one direction.
@@ -33,7 +34,8 @@ class LinkDirection(Impairments, Queue):
         **dict.fromkeys(("bandwidth", "speed", "bw", "capacity"), "write rate"),
         **dict.fromkeys(("latency", "rtt", "ping"), "write delay, which is of one direction"),
         **dict.fromkeys(("queue", "limit", "queue_limit"), "write buffer"),
-        **dict.fromkeys(("aqm", "sqm", "scheduler"), 'write qdisc, such as qdisc = "cake"'),
+        **dict.fromkeys(("aqm", "scheduler"), 'write qdisc, such as qdisc = "cake"'),
+        "sqm": 'write [link.sqm] of a [[link]], or qdisc = "cake"',
         **dict.fromkeys(("packet_loss", "loss_rate"), "write loss"),
     }
 
@@ -159,7 +161,13 @@ class Link(LinkDirection):
         "all stations share, behind a queue where the direction has a rate",
     )
     wifi: WifiOptions | None = None
+    sqm: Sqm | None = None
     reverse: LinkDirection = Field(default_factory=LinkDirection)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_sqm(cls, document: Any) -> Any:
+        return expanded(document) if isinstance(document, dict) else document
 
     @model_validator(mode="after")
     def _consistent_kind(self) -> Link:

@@ -29,7 +29,8 @@ class Path(Queue):
         **dict.fromkeys(("bandwidth", "speed", "bw", "capacity"), "write rate"),
         **dict.fromkeys(("latency", "ping", "delay"), "write rtt, of both directions"),
         **dict.fromkeys(("queue", "limit", "queue_limit"), "write buffer"),
-        **dict.fromkeys(("aqm", "sqm", "scheduler"), 'write qdisc, such as qdisc = "cake"'),
+        **dict.fromkeys(("aqm", "scheduler"), 'write qdisc, such as qdisc = "cake"'),
+        "sqm": 'write [link.sqm] of a [[link]], or qdisc = "cake"',
         **dict.fromkeys(("packet_loss", "loss_rate"), "write loss"),
     }
 
