@@ -46,6 +46,12 @@ _RIGHT = {
     "too_short": "has too few entries: at least {min_length}",
     "too_long": "has too many entries: at most {max_length}",
 }
+#: What others call a choice -> its name here.
+_SAME = {
+    **dict.fromkeys(("droptail", "taildrop", "pfifofast", "bfifo", "pfifo"), "fifo"),
+    **dict.fromkeys(("upload", "uplink", "upstream"), "up"),
+    **dict.fromkeys(("download", "downlink", "downstream"), "down"),
+}
 #: A pattern that says which letters text may have.
 _LETTERS = re.compile(r"\^\[(?:A-Z)?a-z0-9([^\]\\]*)\]\+\$")
 
@@ -59,6 +65,8 @@ def explain(error: ValidationError, model: type[BaseModel], below: str = "") -> 
         key, problem = _finding(detail, model, below)
         if detail["type"] == "missing":
             problem += _misplaced(detail, details)
+            if (said := _said_otherwise(detail, details, model)) is not None:
+                key, problem = _finding(said, model, below)
         reasons.setdefault(key, problem)
     (first, problem), *others = reasons.items()
     more = f" (wrong too: {', '.join(key for key, _ in others)})" if others else ""
@@ -89,14 +97,17 @@ def _meant(value: Any, expected: str) -> str:
     if not isinstance(value, str):
         return ""
     plain = {re.sub(r"[-_ ]", "", name): name for name in re.findall(r"'([^']*)'", expected)}
-    near = difflib.get_close_matches(re.sub(r"[-_ ]", "", value.lower()), plain, 1, 0.75)
+    value = re.sub(r"[-_ ]", "", value.lower())
+    near = difflib.get_close_matches(_SAME.get(value, value), plain, 1, 0.75)
     return f"; did you mean '{plain[near[0]]}'?" if near else ""
 
 
 def unknown_key(key: str, allowed: Iterable[str], tables: Sequence[str] = ()) -> str:
     """What is wrong with a key that a table does not have; `tables` within it do."""
     allowed = list(allowed)
-    near = [f"{table}.{key}" for table in tables] or difflib.get_close_matches(key, allowed, 1)
+    near = [f"{table}.{key}" for table in tables] or difflib.get_close_matches(
+        key.lower(), allowed, 1
+    )
     meant = f"did you mean {near[0]}? " if near else ""
     return f"unknown key; {meant}allowed are {', '.join(allowed)}"
 
@@ -113,6 +124,9 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
     if detail["type"] == COMPLETE:
         return where, message
     if detail["type"] == "extra_forbidden":
+        spoken: Mapping[str, str] = getattr(table, "SPOKEN_KEYS", {})
+        if keys[-1].lower() in spoken:
+            return where, f"unknown key; {spoken[keys[-1].lower()]}"
         tables = [
             name for name, table in allowed.items() if table and keys[-1] in table.model_fields
         ]
@@ -122,13 +136,13 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
             belong = "belongs" if len(moved) == 1 else "belong"
             problem = problem.replace("keys", "key") if len(moved) == 1 else problem
             return where, f"{problem} {' and '.join(moved)} {belong} {_AT_THE_TOP}"
-        spoken: Mapping[str, str] = getattr(table, "SPOKEN_KEYS", {})
-        if keys[-1].lower() in spoken:
-            return where, f"unknown key; {spoken[keys[-1].lower()]}"
         return where, unknown_key(keys[-1], allowed, tables)
     shown = _shown(entered)
     if detail["type"] == "model_type":
-        return where, f"{shown}: must be a table"
+        single = f": write [{where}], in single brackets" if isinstance(entered, list) else ""
+        return where, f"{shown}: must be a table{single}"
+    if detail["type"] == "list_type" and isinstance(entered, dict):
+        return where, f"{shown}: {message}: write [[{where}]], in double brackets"
     below_it = _KEY.fullmatch(message)
     if detail["type"] == "value_error" and isinstance(entered, dict) and below_it:
         key, reason = below_it.groups()
@@ -137,6 +151,24 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
         problem = "" if value is None or is_named else f"{_shown(value)} "
         return (f"{where}.{key}" if where else key), f"{problem}{reason}"
     return where, message if shown in message else f"{shown}: {message}"
+
+
+def _said_otherwise(
+    missing: ErrorDetails, details: Sequence[ErrorDetails], model: type[BaseModel]
+) -> ErrorDetails | None:
+    """The unknown key by which people mean the missing one."""
+    *parent, key = missing["loc"]
+    for detail in details:
+        *at, name = detail["loc"]
+        if detail["type"] != "extra_forbidden" or at != parent:
+            continue
+        _, table = _location(model, detail["loc"])
+        spoken = str(getattr(table, "SPOKEN_KEYS", {}).get(str(name).lower(), ""))
+        said = re.match(r"write (\w+)", spoken)
+        near = difflib.get_close_matches(str(name).lower(), _keys_of(table), 1)
+        if (said and said[1] == key) or near == [key]:
+            return detail
+    return None
 
 
 def _misplaced(missing: ErrorDetails, details: Sequence[ErrorDetails]) -> str:

@@ -54,6 +54,22 @@ def parse_toml(text: str) -> dict[str, Any]:
     raise tomllib.TOMLDecodeError(_TOO_DEEP)
 
 
+def cure(text: str, error: tomllib.TOMLDecodeError) -> str:
+    """What was probably meant where a text is no TOML; empty where nobody knows."""
+    if text.lstrip().startswith("{"):
+        return "; this is JSON: TOML has key = value, and [table] above its keys"
+    at = re.search(r"at line (\d+)", str(error))
+    lines = text.splitlines()
+    line = lines[int(at[1]) - 1] if at and int(at[1]) <= len(lines) else ""
+    if re.search("[\u201c\u201d\u201e\u2018\u2019]", line):
+        return '; write straight quotes: "'
+    if re.match(r"\s*[\w.-]+\s*:", line):
+        return "; write key = value, with an equals sign"
+    if value := re.match(r"""\s*([\w.-]+)\s*=\s*([^"'\[{\s#][^"'#]*?)\s*(?:#.*)?$""", line):
+        return f'; text has quotes: {value[1]} = "{value[2][:60]}"'
+    return ""
+
+
 def with_value(text: str, key: str, value: int | str) -> str:
     """A document with a key of its top level set. Its other lines stay as they are; a new key goes
     below the comments at the head, which name its schema."""

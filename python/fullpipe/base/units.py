@@ -33,6 +33,7 @@ _SPOKEN_TIMES = {
     "msec": "ms",
     "usec": "us",
     "µs": "us",
+    "μs": "us",
     "nsec": "ns",
     "m": "min",
     "mins": "min",
@@ -40,7 +41,14 @@ _SPOKEN_TIMES = {
     "minutes": "min",
 }
 _SPOKEN_RATE = re.compile(r"([0-9.]+)\s*([kmg]?)(b|bits?)?(?:/s|/sec|ps)?", re.IGNORECASE)
-_SPOKEN_TIME = re.compile(r"([0-9.]+)\s*([a-zµ]+)", re.IGNORECASE)
+_LONG_RATE = re.compile(r"([0-9.]+)\s*(kilo|mega|giga)bits?(?:/s|ps)?", re.IGNORECASE)
+_BINARY_RATE = re.compile(r"([0-9.]+)\s*([kmg])ibits?(?:/s|ps)?", re.IGNORECASE)
+_BINARY = {"k": 2**10, "m": 2**20, "g": 2**30}
+_SPOKEN_TIME = re.compile(r"([0-9.]+)\s*([a-zµμ]+)", re.IGNORECASE)
+_HOURS = re.compile(r"([0-9.]+)\s*(h|hours?)", re.IGNORECASE)
+_CLOCK = re.compile(r"(?:(\d{1,2}):)?(\d{1,2}):(\d{2})")
+#: `64k` of bytes, `2xBDP`.
+_SHORT_SIZE = re.compile(r"([0-9.]+)(?:([kmg])|\s*[x*]\s*bdp)", re.IGNORECASE)
 _TWO_RATES = re.compile(r"[0-9.]+\s*[a-z]*\s*[/:]\s*[0-9.]+.*", re.IGNORECASE)
 _COMMA = re.compile(r"\s*([0-9]+),([0-9]+)(\s*[a-zA-Z%]*.*)")
 #: `Mb`, which is a megabit to some and, as to tc(8), 1 MiB to others.
@@ -156,7 +164,8 @@ def parse_buffer(text: object) -> Buffer:
         if number != int(number):
             raise UnitError(f"{text!r} is not a whole number of packets: {right}")
         return Buffer("packets", float(number))
-    raise UnitError(f"{text!r} is not {right}")
+    cure = _cure(text, right) if isinstance(text, str) else ""
+    raise UnitError(f"{text!r} is not {right}{cure}")
 
 
 def parse_spread(text: object) -> Spread:
@@ -262,7 +271,7 @@ def _split_text(text: str, right: str) -> tuple[Decimal, str]:
     match = _NUMBER.fullmatch(text)
     if not match or len(text) > 40:
         shown = text if len(text) <= 40 else text[:37] + "..."
-        raise UnitError(f"{shown!r} is not {right}{_cure(text)}")
+        raise UnitError(f"{shown!r} is not {right}{_cure(text, right)}")
     try:
         return Decimal(match[1]), match[2].lower()
     except InvalidOperation as error:
@@ -276,7 +285,7 @@ def _parse(
     if unit not in units and not (unit == "" and number == 0):
         names = ", ".join(units)
         why = f"unknown unit {unit!r}" if unit else "no unit"
-        cure = _cure(text) if isinstance(text, str) else ""
+        cure = _cure(text, right) if isinstance(text, str) else ""
         raise UnitError(f"{text!r} has {why}: write {right} (units: {names}){cure}")
     value = int((number * units.get(unit, 1)).to_integral_value())
     if value < least or value > most:
@@ -285,30 +294,48 @@ def _parse(
     return value
 
 
-def _cure(text: str) -> str:
-    """What was probably meant by a quantity that is not written as here; empty where nobody
-    knows."""
+def _cure(text: str, right: str) -> str:
+    """What was probably meant by a quantity that is not written as here, where `right` is; empty
+    where nobody knows."""
     if match := _COMMA.fullmatch(text):
         whole, part, rest = match.groups()
         thousands = f"{whole}{part}{rest} or " if len(part) == 3 else ""
         return f"; write {thousands}{whole}.{part}{rest}: a point, not a comma"
+    if "rate" in right:
+        return _rate_cure(text)
+    if match := _CLOCK.fullmatch(text):
+        hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return f"; as a time it is {hours * 3600 + minutes * 60 + seconds}s"
+    if (match := _SPOKEN_TIME.fullmatch(text)) and match[2].lower() in _SPOKEN_TIMES:
+        return f"; as a time it is {match[1]}{_SPOKEN_TIMES[match[2].lower()]}"
+    if _HOURS.fullmatch(text):
+        return "; an hour is 60min"
+    if match := _SHORT_SIZE.fullmatch(text):
+        return f"; write {match[1]}{match[2].upper()}B" if match[2] else f"; write {match[1]}bdp"
+    return ""
+
+
+def _rate_cure(text: str) -> str:
     if _TWO_RATES.fullmatch(text):
         return (
             '; these are two rates: rate is that of "up" flows, and the other direction has '
             "reverse_rate in [path], or a rate in [link.reverse]"
         )
-    if (match := _SPOKEN_RATE.fullmatch(text)) and (match[2] or match[3]):
-        number, prefix, unit = match[1], match[2].lower(), match[3] or ""
-        try:
-            value = Decimal(number)
-        except InvalidOperation:
-            return ""
-        if unit == "B":
-            return f"; of bytes, it is {(value * 8).normalize():f}{prefix}bit"
-        return f"; as a rate it is {number}{prefix}bit"
-    if (match := _SPOKEN_TIME.fullmatch(text)) and match[2].lower() in _SPOKEN_TIMES:
-        return f"; as a time it is {match[1]}{_SPOKEN_TIMES[match[2].lower()]}"
-    return ""
+    if match := _LONG_RATE.fullmatch(text):
+        return f"; as a rate it is {match[1]}{match[2][0].lower()}bit"
+    if match := _BINARY_RATE.fullmatch(text):
+        return f"; a {match[2].upper()}ibit is {_BINARY[match[2].lower()]}bit"
+    match = _SPOKEN_RATE.fullmatch(text)
+    if not match or not (match[2] or match[3]):
+        return ""
+    number, prefix, unit = match[1], match[2].lower(), match[3] or ""
+    try:
+        value = Decimal(number)
+    except InvalidOperation:
+        return ""
+    if unit == "B":
+        return f"; of bytes, it is {(value * 8).normalize():f}{prefix}bit"
+    return f"; as a rate it is {number}{prefix}bit"
 
 
 def counted(count: int, noun: str) -> str:

@@ -442,9 +442,33 @@ def _unknown(constant: str, algorithm: str, names: list[str]) -> str:
     return f"unknown constant{_near(constant, names)}"
 
 
+#: Congestion controls of Linux that are none of fullpipe's.
+_OF_KERNELS = frozenset(
+    (
+        "bic",
+        "cdg",
+        "highspeed",
+        "htcp",
+        "hybla",
+        "illinois",
+        "lp",
+        "nv",
+        "scalable",
+        "vegas",
+        "veno",
+        "westwood",
+        "yeah",
+    )
+)
+
+
 def _near(name: str, names: list[str]) -> str:
     import difflib  # only where a name is wrong
 
+    if (plain := name.lower().removeprefix("tcp_")) in _OF_KERNELS:
+        return f"; a kernel has it: kernel:{plain}, with --engine vm. Here are {', '.join(names)}"
+
+    name = name.removeprefix("tcp_")
     # "BBR" may be any version of it.
     near = (
         difflib.get_close_matches(name, names, 3)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -100,6 +100,13 @@ class Page(Sender):
 class Udp(Sender, OnOff):
     """A stream of datagrams without congestion control: at a constant rate, on and off, or video
     frames with a deadline."""
+
+    SPOKEN_KEYS: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("bitrate", "bandwidth", "speed"), "write rate"),
+        **dict.fromkeys(("size", "packet_size", "bytes", "length"), "write payload"),
+        **dict.fromkeys(("fps", "frame_rate"), "write frames, of a second"),
+        **dict.fromkeys(("duration", "end", "until"), "write stop, the time at which it ends"),
+    }
 
     direction: Literal["up", "down"] = Field(
         "up", description="direction of its data; up: forward, down: reverse"

@@ -12,7 +12,7 @@ from fullpipe.base.filekind import kind_of
 from fullpipe.base.overrides import apply_changes
 from fullpipe.base.supplied import open_regular
 from fullpipe.base.text import is_utf_16
-from fullpipe.base.toml import parse_toml
+from fullpipe.base.toml import cure, parse_toml
 from fullpipe.congestion.userfiles import is_file_name
 from fullpipe.scenario.delay_distributions import NAMES as DISTRIBUTIONS
 from fullpipe.scenario.traffic.options import MAWI
@@ -58,7 +58,7 @@ def load_with_text(
     except UnicodeDecodeError:
         raise UserError(f"{path}: not a text file; a {what} is TOML in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: not TOML: {error}") from None
+        raise UserError(f"{path}: not TOML: {error}{cure(text, error)}") from None
     if not document:
         raise UserError(f"{path}: empty; a {what} needs {needs}")
     check_version(document, str(path))

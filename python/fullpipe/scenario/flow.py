@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,17 @@ MAX_FLOWS = 100_000
 
 class Flow(Sender):
     """One connection, or `count` equal ones."""
+
+    SPOKEN_KEYS: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("congestion_control", "congestion", "algorithm", "cca", "tcp_congestion"), "write cc"
+        ),
+        **dict.fromkeys(("n", "number", "parallel", "flows", "streams", "num"), "write count"),
+        **dict.fromkeys(("size", "bytes", "length", "volume"), "write amount"),
+        **dict.fromkeys(("duration", "end", "until"), "write stop, the time at which it ends"),
+        **dict.fromkeys(("delay", "latency"), "write rtt"),
+        **dict.fromkeys(("rate", "bandwidth", "limit"), "write app_rate"),
+    }
 
     cc: str = Field(
         min_length=1,

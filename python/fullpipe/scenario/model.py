@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import tomli_w
 from pydantic import (
@@ -63,6 +63,15 @@ class CcTable(Section):
 
 class Scenario(Section):
     """One thing to run."""
+
+    SPOKEN_KEYS: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("flows", "tcp", "stream", "streams"), "write [[flow]], once for each"),
+        **dict.fromkeys(("links", "hop", "hops"), "write [[link]], once for each"),
+        **dict.fromkeys(("seeds", "repeat", "repetitions"), "say --repeat N to `fullpipe run`"),
+        "engine": "say --engine sim, vm or live to `fullpipe run`",
+        "ping": "write [[probe]]",
+        **dict.fromkeys(("bottleneck", "network"), "write [path]"),
+    }
 
     version: Literal[1] = Field(1, description="version of the format of this file")
     name: str = Field(

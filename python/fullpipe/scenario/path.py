@@ -31,6 +31,7 @@ class Path(Queue):
         **dict.fromkeys(("queue", "limit", "queue_limit"), "write buffer"),
         **dict.fromkeys(("aqm", "scheduler"), 'write qdisc, such as qdisc = "cake"'),
         "sqm": 'write [link.sqm] of a [[link]], or qdisc = "cake"',
+        **dict.fromkeys(("linklayer", "link_layer"), 'write framing, or overhead = "docsis"'),
         **dict.fromkeys(("packet_loss", "loss_rate"), "write loss"),
     }
 
