@@ -15,6 +15,7 @@ import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+import forks
 from fullpipe.engines.vm import retries
 from program_marks import ProgramMarks
 
@@ -40,6 +41,16 @@ _LONGEST = (
     "test_flent_real", "test_sim_theory", "test_models_fluid", "test_flent_hostile",
     "test_report_interruption", "test_report_pages",
 )  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_runs() -> Iterator[None]:
+    """Processes that do several runs are forks of a server that has loaded the program. fullpipe
+    forks itself, but not where there are threads, as in pytest: there each process would load the
+    libraries again, for a CPU second."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fullpipe.engines.workers._context", lambda *_: forks.server())
+        yield
 
 
 @pytest.fixture

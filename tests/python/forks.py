@@ -1,5 +1,5 @@
-"""Commands in processes that have loaded the program already: forks of a server that has. A command
-costs what it does, not the import of its libraries."""
+"""Commands and runs in processes that have loaded the program already: forks of a server that has.
+They cost what they do, not the import of libraries."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ from fullpipe import cli
 from fullpipe.congestion.userfiles import pool
 from fullpipe.engines.child import without_main
 
-#: What the commands that tests call load in their bodies.
+#: What the commands and runs that tests call load in their bodies. Arrow loads pandas where it is
+#: installed.
 _LOADED = [
-    "fullpipe.cli.app", "fullpipe.authoring", "fullpipe.congestion.userfiles.classes",
-    "fullpipe.congestion.userfiles.native", "fullpipe.engines.runner", "fullpipe.engines.sim",
-    "fullpipe.metrics", "fullpipe.plan.resolve", "fullpipe.scenario.model", "fullpipe.statistics",
-    "fullpipe.sweep.worker",
+    "fullpipe.cli.app", "fullpipe.agreement", "fullpipe.authoring",
+    "fullpipe.congestion.userfiles.classes", "fullpipe.congestion.userfiles.native",
+    "fullpipe.engines.runner", "fullpipe.engines.sim", "fullpipe.engines.spool",
+    "fullpipe.engines.tables", "fullpipe.experiments.runner",
+    "fullpipe.expr", "fullpipe.metrics", "fullpipe.plan.resolve", "fullpipe.plots",
+    "fullpipe.scenario.model", "fullpipe.scenario.traffic.traces", "fullpipe.statistics",
+    "fullpipe.sweep.worker", "numpy.random",
+    "pandas", "pyarrow.pandas_compat", "pydantic.dataclasses",
 ]  # fmt: skip
 
 
@@ -31,7 +36,7 @@ def command(words: Sequence[str], folder: Path, environment: Mapping[str, str]) 
     the signal that ended it."""
     with tempfile.NamedTemporaryFile() as output, without_main():
         given = ["fullpipe", *words], str(folder), dict(environment), output.name
-        process = _server().Process(target=_run, args=given)
+        process = server().Process(target=_run, args=given)
         process.start()
         process.join()
         assert process.exitcode is not None
@@ -39,8 +44,9 @@ def command(words: Sequence[str], folder: Path, environment: Mapping[str, str]) 
 
 
 @cache
-def _server() -> ForkServerContext:
-    """The server, started with the settings that the command line makes before it loads more."""
+def server() -> ForkServerContext:
+    """The server, one for each process of the tests, started with the settings that the command
+    line makes before it loads more."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_LOADED)
     ours = dict(os.environ)
