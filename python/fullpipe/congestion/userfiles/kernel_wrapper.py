@@ -5,6 +5,7 @@ made of what the kernel's file says. Must never compile or write.
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 from fullpipe.base.errors import UserError
@@ -165,9 +166,7 @@ def _checks(kernel_file: KernelFile) -> list[str]:
 def _owned(kernel_file: KernelFile) -> list[str]:
     """Makes way for the file's own functions where cc/linux_*.h have one of that name: files bring
     copies of what a kernel keeps to itself."""
-    headers = "\n".join(_blanked_header(name) for name in ("linux_base.h", "linux_tcp.h"))
-    functions = {function.name for function in functions_of(tokens_of(headers))}
-    macros = set(_MACRO.findall(headers))
+    functions, macros = _names_of_headers()
     return [
         f"#undef {name}\n" if name in macros else f"#define {name} own_{name}\n"
         for name in kernel_file.functions
@@ -175,8 +174,13 @@ def _owned(kernel_file: KernelFile) -> list[str]:
     ]
 
 
-def _blanked_header(name: str) -> str:
-    return blanked((shipped("cc") / name).read_text(encoding="utf-8"))
+@cache
+def _names_of_headers() -> tuple[frozenset[str], frozenset[str]]:
+    """The functions and macros of cc/linux_*.h, which do not change while a program runs."""
+    files = (shipped("cc") / name for name in ("linux_base.h", "linux_tcp.h"))
+    text = "\n".join(blanked(file.read_text(encoding="utf-8")) for file in files)
+    functions = frozenset(function.name for function in functions_of(tokens_of(text)))
+    return functions, frozenset(_MACRO.findall(text))
 
 
 def _parameter(parameter: Parameter, kernel_file: KernelFile) -> str:

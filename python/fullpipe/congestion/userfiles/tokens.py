@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 _LINE_MARKER = re.compile(r'#(?:line)?[ \t]+(\d+)[ \t]+"((?:\\.|[^"\\\n])*)"[^\n]*')
+#: With the blanks in front.
 _TOKEN = re.compile(
-    r"""(?P<space>[ \t\r\f\v]+)
-    |(?P<line>\n)
-    |(?P<text>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"|[uUL]?'(?:\\.|[^'\\\n])*')
-    |(?P<number>\.?[0-9](?:[eEpP][+-]|[\w.])*)
+    r"""^[ \t\r\f\v]*(?P<directive>\#[^\n]*)\n?
+    |[ \t\r\f\v]*+(?:
+    (?P<text>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"|[uUL]?'(?:\\.|[^'\\\n])*')
     |(?P<name>(?:[^\W0-9]|[$]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})(?:\w|[$]|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8})*)
-    |(?P<sign>->|%:%:|%:|<:|:>|<%|%>|\#\#|.)""",
-    re.VERBOSE,
+    |(?P<lines>\n+)
+    |(?P<number>\.?[0-9](?:[eEpP][+-]|[\w.])*)
+    |(?P<sign>->|%:%:|%:|<:|:>|<%|%>|\#\#|[^ \t\r\f\v\n]))""",
+    re.VERBOSE | re.MULTILINE,
 )
 #: Digraphs (C11 section 6.4.6).
 _DIGRAPHS = {"<:": "[", ":>": "]", "<%": "{", "%>": "}", "%:": "#", "%:%:": "##"}
@@ -41,29 +43,19 @@ def tokens_of(preprocessed: str) -> list[Token]:
     """The tokens of a preprocessor's output (`cc -E`), placed by its line markers."""
     tokens: list[Token] = []
     file, line = "", 1
-    position, end = 0, len(preprocessed)
-    starts_line = True
-    while position < end:
-        if starts_line and preprocessed[position] == "#":
-            stop = preprocessed.find("\n", position)
-            stop = end if stop < 0 else stop
-            marker = _LINE_MARKER.fullmatch(preprocessed, position, stop)
-            if marker:
-                file, line = re.sub(r"\\(.)", r"\1", marker[2]), int(marker[1])
-            else:
-                tokens.append(Token("directive", preprocessed[position:stop], file, line))
-                line += 1
-            position = stop + 1
-            continue
-        match = _TOKEN.match(preprocessed, position)
-        assert match is not None and match.lastgroup is not None
-        kind, position = match.lastgroup, match.end()
-        if kind == "line":
+    for match in _TOKEN.finditer(preprocessed):
+        kind = match.lastgroup
+        assert kind is not None
+        text = match[kind]
+        if kind == "lines":
+            line += len(text)
+        elif kind != "directive":
+            tokens.append(Token(kind, _DIGRAPHS.get(text, text), file, line))
+        elif marker := _LINE_MARKER.fullmatch(text):
+            file, line = re.sub(r"\\(.)", r"\1", marker[2]), int(marker[1])
+        else:
+            tokens.append(Token(kind, text, file, line))
             line += 1
-            starts_line = True
-        elif kind != "space":
-            tokens.append(Token(kind, _DIGRAPHS.get(match[0], match[0]), file, line))
-            starts_line = False
     return tokens
 
 
