@@ -264,6 +264,9 @@ static __attribute__((unused)) int linux_format(char *to, unsigned long bytes, c
 	return (int)text.length;
 }
 
+/* Not part of its caller, on whose stack each print would have a line of its own. */
+#define LINUX_APART __attribute__((cold, __noinline__, unused))
+
 static const char *linux_without_folders(const char *path)
 {
 	const char *name = path;
@@ -274,8 +277,8 @@ static const char *linux_without_folders(const char *path)
 	return name;
 }
 
-static __attribute__((unused)) int linux_print(u32 limit, const char *place, u64 now_ns,
-					       const char *format, const unsigned long *words)
+static LINUX_APART int linux_print(u32 limit, const char *place, u64 now_ns, const char *format,
+				   const unsigned long *words)
 {
 	char line[LINUX_LINE_BYTES];
 
@@ -288,9 +291,8 @@ static __attribute__((unused)) int linux_print(u32 limit, const char *place, u64
 }
 
 /* A warning's text, if it has one, and its line; a kernel adds where its processors were. */
-static __attribute__((unused)) void linux_warn(u32 limit, const char *place, u64 now_ns,
-					       const char *function, const char *format,
-					       const unsigned long *words)
+static LINUX_APART void linux_warn(u32 limit, const char *place, u64 now_ns, const char *function,
+				   const char *format, const unsigned long *words)
 {
 	char text[LINUX_LINE_BYTES];
 	unsigned long length = 0;
