@@ -117,56 +117,46 @@ def test_a_value_beyond_32_bits_stays_what_the_file_says(tmp_path: Path) -> None
 
 
 KEEP = "static int keep __read_mostly = HALF;"
-PARAM = "module_param(keep, int, 0644);"
 
 
-@pytest.mark.parametrize(
-    ("first", "kind"),
-    [
-        ("5UL * 1000 * 1000 * 1000", "ulong"), ("1UL << 40", "ulong"), ("BIG", "ulong"),
-        ("LONG_MIN", "long"),
-    ],
-)  # fmt: skip
-def test_a_first_value_of_64_bits_that_is_no_number_is_not_cut(
-    first: str, kind: str, tmp_path: Path
-) -> None:
-    text = changed(
-        (KEEP, f"#define BIG 5000000000UL\nstatic {kind} keep __read_mostly = {first};"),
-        (PARAM, f"module_param(keep, {kind}, 0644);"),
-        ('pr_info("plain: keeps %d\\n", keep);', ""),
-        ("* keep >> shift", f"* (keep == ({kind})({first}) ? 870 : 1) >> shift"),
+def test_a_first_value_of_64_bits_that_is_no_number_is_not_cut(tmp_path: Path) -> None:
+    firsts = {
+        "sum": ("5UL * 1000 * 1000 * 1000", "ulong"), "shifted": ("1UL << 40", "ulong"),
+        "big": ("BIG", "ulong"), "least": ("LONG_MIN", "long"),
+    }  # fmt: skip
+    in_c = {"ulong": "unsigned long", "long": "long"}
+    declared = "\n".join(
+        f"static {in_c[kind]} {name} = {first};\nmodule_param({name}, {kind}, 0644);"
+        for name, (first, kind) in firsts.items()
     )
-    text = text.replace("static ulong", "static unsigned long")
-    text = text.replace("(ulong)", "(unsigned long)")
-    path = write(tmp_path, "plain", text)
+    are_first = " && ".join(
+        f"{name} == ({in_c[kind]})({first})" for name, (first, kind) in firsts.items()
+    )
+    path = write(tmp_path, "plain", changed(
+        (KEEP, f"#define BIG 5000000000UL\n{KEEP}\n{declared}"),
+        ("* keep >> shift", f"* ({are_first} ? 870 : 1) >> shift"),
+    ))  # fmt: skip
     gentle = run("reno", cc={"reno": {"beta": 870 / 1024}})["flows"]
     assert run(str(path))["flows"] == gentle
-    assert run(f"{path}[keep=3]")["flows"] != gentle
+    for name in firsts:
+        assert run(f"{path}[{name}=3]")["flows"] != gentle, name
 
 
-@pytest.mark.parametrize(
-    ("declared", "parameter"),
-    [
-        ("static struct { int x, y; } one = { 7, 870 };", "module_param_named(k, one.y, int, 0);"),
-        ("static int one[] = { 7, 870 };", "module_param_array(one, int, NULL, 0);"),
-        ("static int other = 5, one = 870;", "module_param(one, int, 0);"),
-        ("static int one = 870, other;", "module_param_unsafe(one, int, 0);"),
-        ("static u8 one = 200;", "module_param(one, byte, 0);"),
-        ("static bool one = true;", "module_param(one, bool, 0);"),
-        ("static bool one;", "module_param(one, invbool, 0);"),
-        ("static short one = -870;", "module_param_hw(one, short, other, 0);"),
-    ],
-)
-def test_a_parameter_of_any_kind_has_the_files_value(
-    declared: str, parameter: str, tmp_path: Path
-) -> None:
-    value = {
-        "struct": "one.y", "int one[]": "one[1]", "u8": "one + 670", "bool one = ": "870 * one",
-        "bool one;": "870 * !one", "short": "-one",
-    }  # fmt: skip
-    used = next((used for word, used in value.items() if word in declared), "one")
-    text = changed((KEEP, f"static int keep = HALF;\n{declared}\n{parameter}"),
-                   ("* keep >> shift", f"* ({used}) >> shift"))  # fmt: skip
+def test_a_parameter_of_any_kind_has_the_files_value(tmp_path: Path) -> None:
+    #: A declaration, and what is 870 if the parameter has its value.
+    kinds = {
+        "static struct { int x, y; } a = { 7, 870 };\nmodule_param_named(k, a.y, int, 0);": "a.y",
+        "static int b[] = { 7, 870 };\nmodule_param_array(b, int, NULL, 0);": "b[1]",
+        "static int other = 5, c = 870;\nmodule_param(c, int, 0);": "c",
+        "static int d = 870, another;\nmodule_param_unsafe(d, int, 0);": "d + another",
+        "static u8 e = 200;\nmodule_param(e, byte, 0);": "e + 670",
+        "static bool f = true;\nmodule_param(f, bool, 0);": "870 * f",
+        "static bool g;\nmodule_param(g, invbool, 0);": "870 * !g",
+        "static short h = -870;\nmodule_param_hw(h, short, other, 0);": "-h",
+    }
+    are_870 = " && ".join(f"({used}) == 870" for used in kinds.values())
+    text = changed((KEEP, "\n".join(["static int keep = HALF;", *kinds])),
+                   ("* keep >> shift", f"* ({are_870} ? 870 : 1) >> shift"))  # fmt: skip
     gentle = run("reno", cc={"reno": {"beta": 870 / 1024}})["flows"]
     assert run(str(write(tmp_path, "plain", text)))["flows"] == gentle
 
@@ -206,9 +196,8 @@ def test_a_parameter_below_zero_is_a_constant(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "in_c", "first", "least", "most"),
-    [
+def test_a_constant_has_the_values_of_its_parameters_type(tmp_path: Path) -> None:
+    types = [
         ("int", "int", "-(1)", -(2**31), 2**31 - 1),
         ("short", "short", "-0x10", -(2**15), 2**15 - 1),
         ("long", "long", "-5", -(2**31), 2**31 - 1),
@@ -216,21 +205,21 @@ def test_a_parameter_below_zero_is_a_constant(tmp_path: Path) -> None:
         ("ushort", "unsigned short", "-1", 0, 2**16 - 1),
         ("uint", "unsigned int", "-1", 0, 2**32 - 1),
         ("byte", "unsigned char", "7", 0, 2**8 - 1),
-    ],
-)
-def test_a_constant_has_the_values_of_its_parameters_type(
-    kind: str, in_c: str, first: str, least: int, most: int, tmp_path: Path
-) -> None:
-    text = changed(
-        ("static int keep __read_mostly = HALF;", f"static {in_c} keep __read_mostly = {first};"),
-        ("module_param(keep, int, 0644);", f"module_param(keep, {kind}, 0644);"),
-        ('pr_info("plain: keeps %d\\n", keep);', ""),
-    )
-    (param,) = cc_set(str(write(tmp_path, "plain", text))).params
-    stored = [param.value(one) for one in (param.default, param.min, param.max)]
-    unsigned = most + 1 if least == 0 and first.startswith("-") else 0
-    assert stored == [eval(first) + unsigned, least, most]
-    assert [param.shortest(param.stored(one)) for one in (least, most)] == [f"{least}", f"{most}"]
+    ]
+    declared = [
+        f"static {in_c} k{place} = {first};\nmodule_param(k{place}, {kind}, 0644);\n"
+        for place, (kind, in_c, first, *_) in enumerate(types)
+    ]
+    path = write(tmp_path, "plain", changed((KEEP, f"{''.join(declared)}{KEEP}")))
+    *params, keep = cc_set(str(path)).params
+    assert keep.name == "keep"
+    for param, (_, _, first, least, most) in zip(params, types, strict=True):
+        stored = [param.value(one) for one in (param.default, param.min, param.max)]
+        unsigned = most + 1 if least == 0 and first.startswith("-") else 0
+        assert stored == [eval(first) + unsigned, least, most]
+        assert [param.shortest(param.stored(one)) for one in (least, most)] == [
+            f"{least}", f"{most}",
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
