@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import forks
 from fullpipe.doctor import checks
 
-PROGRAM = "import sys; sys.argv[0] = 'fullpipe'; from fullpipe.cli import main; main()"
 SCENARIO = """
 duration = "1s"
 [path]
@@ -24,12 +22,9 @@ cc = "reno"
 """
 
 
-def fullpipe(*words: str, path: str | None = None) -> subprocess.CompletedProcess[str]:
+def fullpipe(*words: str, path: str | None = None) -> tuple[int, str]:
     environment = {**os.environ, **({"PATH": path} if path is not None else {})}
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words],
-        capture_output=True, text=True, check=False, env=environment,
-    )  # fmt: skip
+    return forks.command(words, Path.cwd(), environment)
 
 
 @pytest.mark.live
@@ -37,9 +32,9 @@ def fullpipe(*words: str, path: str | None = None) -> subprocess.CompletedProces
 def test_doctor_says_whether_a_live_run_works_here(tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SCENARIO)
-    ran = fullpipe("run", str(file), "--engine", "live", "--out", str(tmp_path / "live"))
-    said = fullpipe("doctor", "--for", "live")
-    assert (said.returncode == 0) == (ran.returncode == 0), said.stdout + ran.stderr
+    ran, error = fullpipe("run", str(file), "--engine", "live", "--out", str(tmp_path / "live"))
+    status, said = fullpipe("doctor", "--for", "live")
+    assert (status == 0) == (ran == 0), said + error
 
 
 @pytest.mark.root
@@ -48,12 +43,12 @@ def test_a_qdisc_that_cannot_be_made_is_named_with_what_is_lost(tmp_path: Path) 
     tc = tmp_path / "tc"
     tc.write_text("#!/bin/sh\necho 'Error: Specified qdisc kind is unknown.' >&2; exit 2\n")
     tc.chmod(0o755)
-    done = fullpipe("doctor", "--for", "live", path=f"{tmp_path}:{os.environ['PATH']}")
-    assert done.returncode == 1
-    text = " ".join(done.stdout.split())
+    status, said = fullpipe("doctor", "--for", "live", path=f"{tmp_path}:{os.environ['PATH']}")
+    assert status == 1
+    text = " ".join(said.split())
     assert "no live: netem" in text and "qdisc" in text and "the delay of" in text
     # Without --for it reports and asks for nothing.
-    assert fullpipe("doctor", path=f"{tmp_path}:{os.environ['PATH']}").returncode == 0
+    assert fullpipe("doctor", path=f"{tmp_path}:{os.environ['PATH']}")[0] == 0
 
 
 def test_the_machine_is_missing_where_qemu_is(tmp_path: Path) -> None:
@@ -61,9 +56,9 @@ def test_the_machine_is_missing_where_qemu_is(tmp_path: Path) -> None:
         found = shutil.which(program)
         if found is not None:
             (tmp_path / program).symlink_to(found)
-    done = fullpipe("doctor", "--for", "vm", path=str(tmp_path))
-    assert done.returncode == 1 and "not installed" in done.stdout
-    assert fullpipe("doctor", "--for", "sim", path=str(tmp_path)).returncode == 0
+    status, said = fullpipe("doctor", "--for", "vm", path=str(tmp_path))
+    assert status == 1 and "not installed" in said
+    assert fullpipe("doctor", "--for", "sim", path=str(tmp_path))[0] == 0
 
 
 def test_compilers_of_files_are_tried_and_named_where_they_are_missing(
@@ -88,14 +83,14 @@ def test_without_root_engine_live_is_one_line(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
-    done = fullpipe("doctor", "--for", "qemu")
-    assert done.returncode == 2 and "'sim', 'vm', 'live'" in done.stderr
+    status, said = fullpipe("doctor", "--for", "qemu")
+    assert status == 2 and "'sim', 'vm', 'live'" in said
 
 
 def test_what_building_a_kernel_lacks_is_named_and_asked_for_by_no_engine(tmp_path: Path) -> None:
     for program in ("sh", "unshare", "git", "bc", "tar"):
         # Only looked for: a new machine may lack it.
         (tmp_path / program).symlink_to(shutil.which(program) or "/bin/true")
-    text = " ".join(fullpipe("doctor", path=str(tmp_path)).stdout.split())
+    text = " ".join(fullpipe("doctor", path=str(tmp_path))[1].split())
     assert "no vm: building lacks make, gcc, libc6-dev, flex, bison, xz-utils, patch," in text
     assert "scripts/build_kernel.py" in text and "apt-get install" in text
