@@ -115,6 +115,8 @@ def scorecard(
     with progress_of_runs() as update:
         settings = Settings(names, quick, engine, seeds, changes, jobs, update, until_settled)
         card, comparison = _run(cc, chosen, runs, settings, baseline)
+        if baseline is None and engine == "sim" and not changes and not until_settled:
+            _add_knife_edges(card, cc, chosen, runs, settings)
         if only is None and engine == "sim" and not changes:
             _add_draft(card, cc, quick, jobs, runs, update)
     judged = gate.judge(comparison) if gate is not None and comparison is not None else None
@@ -154,6 +156,18 @@ def _run(
     if baseline is None:
         return run_alone(cc, chosen, store, settings), None
     return run_against(cc, baseline, chosen, store, settings)
+
+
+def _add_knife_edges(
+    card: dict[str, Any], cc: str, chosen: Sequence[Item], store: Store, settings: Settings
+) -> None:
+    """Adds what a little jitter changes."""
+    from fullpipe.scorecard.knife_edges import knife_edges
+
+    of = settings
+    said = knife_edges(cc, chosen, store, of.quick, of.jobs, of.on_progress, of.seeds)
+    for item in card["items"]:
+        item["knife_edge"] = said.get(item["id"], "")
 
 
 def _add_draft(
@@ -226,6 +240,8 @@ def _print(card: dict[str, Any]) -> None:
         if item.get("settling"):
             name = item["id"].removeprefix("rfc9743-")
             console.print(f"{name}: {item['settling']}", soft_wrap=True, markup=False)
+        if item.get("knife_edge"):
+            console.print(f"{item['id']}: {item['knife_edge']}", soft_wrap=True, markup=False)
     if "draft" in card:
         held = [case["holds"] for case in card["draft"]]
         console.print(

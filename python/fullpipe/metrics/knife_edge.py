@@ -15,17 +15,17 @@ JITTER = "100us"
 #: On paths with a shorter base RTT it is not little.
 LEAST_RTT_S = 0.005
 #: Runs agree within this part of their mean.
-_AGREES = 0.01
+AGREES = 0.01
 #: What jitter changes by this part of the mean was a knife edge.
-_FLIPS = 0.05
-_LEAST_RUNS = 3
+FLIPS = 0.05
+LEAST_RUNS = 3
 
 Summary = Mapping[str, Any]
 
 
 def agree(runs: Sequence[Summary]) -> bool:
     """Whether these runs agree in a figure, so that they could be on a knife edge."""
-    return len(runs) >= _LEAST_RUNS and any(_is_narrow(values) for *_, values in _figures(runs))
+    return len(runs) >= LEAST_RUNS and any(_is_narrow(values) for *_, values in _figures(runs))
 
 
 def sentence(runs: Sequence[Summary], with_jitter: Sequence[Summary]) -> str:
@@ -36,7 +36,7 @@ def sentence(runs: Sequence[Summary], with_jitter: Sequence[Summary]) -> str:
         if not changed or not _is_narrow(values):
             continue
         mean = fmean(values)
-        if max(abs(value - mean) for value in changed) > _FLIPS * mean:
+        if max(abs(value - mean) for value in changed) > FLIPS * mean:
             return (
                 f"knife edge: the {name} is {mean:.{digits}f}{unit} in all {len(values)} runs, and "
                 f"{min(changed):.{digits}f} to {max(changed):.{digits}f}{unit} with a jitter of "
@@ -70,5 +70,5 @@ def _figures(runs: Sequence[Summary]) -> Iterator[tuple[str, str, int, list[floa
 
 
 def _is_narrow(values: Sequence[float]) -> bool:
-    is_enough = len(values) >= _LEAST_RUNS and min(values) > 0
-    return is_enough and max(values) - min(values) <= _AGREES * fmean(values)
+    is_enough = len(values) >= LEAST_RUNS and min(values) > 0
+    return is_enough and max(values) - min(values) <= AGREES * fmean(values)

@@ -1,0 +1,132 @@
+"""Results of a scorecard's items that are knife edges (metrics/knife_edge.py): the runs of a cell
+agree, and a little jitter makes others of them. Runs what it needs; the card's runs are in the
+store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from fullpipe.metrics.knife_edge import AGREES, FLIPS, JITTER, LEAST_RTT_S, LEAST_RUNS
+from fullpipe.scorecard.items import Item, Measure
+from fullpipe.scorecard.values import Rows, Values, cell_labels, rows_of, values_of
+from fullpipe.sweep.cells import Cell, scenario_of
+from fullpipe.sweep.file import Sweep
+from fullpipe.sweep.schedule import Progress
+from fullpipe.sweep.store import Store
+from fullpipe.sweep.together import run_together
+
+#: Of more edges in an item, their number is said.
+_MOST_NAMED = 3
+
+
+def knife_edges(
+    subject: str,
+    chosen: Sequence[Item],
+    store: Store,
+    quick: bool = False,
+    jobs: int | None = None,
+    on_progress: Callable[[Progress], None] = lambda _progress: None,
+    seeds: int | None = None,
+) -> dict[str, str]:
+    """What to say of items in whose cells the subject's results are knife edges, by the items' ids.
+    Measures of harm, which rest on two runs, are not tried, nor are paths with jitter of their own
+    or with an RTT to which it is not little.
+
+    Raises UserError as `run_card` does."""
+    items = [item for item in chosen if not item.needs and _has_no_jitter(item)]
+    plain = _run(subject, items, [], store, quick, jobs, on_progress, seeds)
+    narrow = {
+        item.id: agreeing
+        for item, measured in zip(items, plain, strict=True)
+        if (agreeing := list(_narrow(item, measured)))
+    }
+    tried = [item for item in items if item.id in narrow]
+    jitter = [f"path.jitter={JITTER}"]
+    changed = _run(subject, tried, jitter, store, quick, jobs, on_progress, seeds)
+    said = {}
+    for item, jittered in zip(tried, changed, strict=True):
+        edges = _edges(item, narrow[item.id], plain[items.index(item)], jittered)
+        if edges:
+            more = len(edges) - _MOST_NAMED
+            said[item.id] = "knife edge: " + "; ".join(
+                [*edges[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
+            )
+    return said
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """An item's sweep, its cells and their rows."""
+
+    sweep: Sweep
+    cells: list[Cell]
+    rows: Rows
+
+    def values(self, item: Item, measure: Measure) -> Values:
+        return values_of(item, measure, self.cells, None, self.rows)
+
+    def base_rtt_s(self, index: int) -> float:
+        _, scenario = scenario_of(self.sweep, self.cells[index])
+        return scenario.path.rtt / 1e9 if scenario.path is not None else 0.0
+
+
+def _run(
+    subject: str,
+    items: Sequence[Item],
+    overrides: Sequence[str],
+    store: Store,
+    quick: bool,
+    jobs: int | None,
+    on_progress: Callable[[Progress], None],
+    seeds: int | None,
+) -> list[_Measured]:
+    sweeps = [item.runs(subject, quick, "sim", seeds, overrides) for item in items]
+    if not sweeps:
+        return []
+    ran = run_together(sweeps, store, jobs, on_progress)
+    if ran.interrupted:
+        raise KeyboardInterrupt
+    rows = rows_of(store, {key for cells in ran.cells for cell in cells for key in cell.keys})
+    return [_Measured(sweep, cells, rows) for sweep, cells in zip(sweeps, ran.cells, strict=True)]
+
+
+def _has_no_jitter(item: Item) -> bool:
+    scenario = item.scenario
+    parts = [scenario.get("path", {}), *scenario.get("flow", [])]
+    return "path" in scenario and not any("jitter" in part for part in parts)
+
+
+def _narrow(item: Item, measured: _Measured) -> Iterator[tuple[Measure, int]]:
+    """Measures, with the number of the cell, in which runs agree."""
+    for measure in item.measure:
+        if measure.harm:
+            continue
+        for index, values in enumerate(measured.values(item, measure)):
+            if _agree(values) and measured.base_rtt_s(index) >= LEAST_RTT_S:
+                yield measure, index
+
+
+def _agree(values: Sequence[float]) -> bool:
+    is_whole = len(values) >= LEAST_RUNS and all(0 < value < float("inf") for value in values)
+    return is_whole and max(values) - min(values) <= AGREES * fmean(values)
+
+
+def _edges(
+    item: Item, narrow: Sequence[tuple[Measure, int]], plain: _Measured, jittered: _Measured
+) -> list[str]:
+    labels = cell_labels(plain.cells)
+    edges = []
+    for measure, index in narrow:
+        values, changed = (measured.values(item, measure)[index] for measured in (plain, jittered))
+        mean = fmean(values)
+        least = max(FLIPS * mean, measure.least)
+        if any(abs(value - mean) > least for value in changed):
+            where = f" at {labels[index]}" if labels[index] else ""
+            unit = f" {measure.unit}" if measure.unit else ""
+            edges.append(
+                f"{measure.title} is {mean:.3g}{unit}{where} in all {len(values)} runs, and "
+                f"{min(changed):.3g} to {max(changed):.3g}{unit} with a jitter of {JITTER}"
+            )
+    return edges
