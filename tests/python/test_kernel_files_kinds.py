@@ -69,6 +69,7 @@ def test_static_keys_choose_as_the_file_says(tmp_path: Path) -> None:
     ("pairs", "said"),
     [
         ([("\t.undo_cwnd	= tcp_reno_undo_cwnd,\n", "")], "has no undo_cwnd"),
+        ([('\t.name		= "plain",\n', "")], "has no name"),
         ([(REGISTER, "return 0;")], "in a kernel no socket could use plain"),
         ([("static int shift", "static DEFINE_PER_CPU(u32, n);\nstatic int shift")],
          r"plain\.c:\d+: DEFINE_PER_CPU: connections of a processor share"),
@@ -85,6 +86,14 @@ def test_a_file_of_before_4_10_needs_no_undo(tmp_path: Path) -> None:
     pairs = [("\t.undo_cwnd	= tcp_reno_undo_cwnd,\n", ""),
              ("static int shift", "static struct skb_mstamp *none;\nstatic int shift")]  # fmt: skip
     assert "undo_cwnd" not in read_kernel_file(changed(tmp_path, *pairs)).members
+
+
+def test_a_function_without_a_prototype_is_refused_as_by_a_kernels_build(tmp_path: Path) -> None:
+    old = ("plain_ssthresh(struct sock *sk)", "plain_ssthresh(sk)\n\tstruct sock *sk;")
+    with pytest.raises(
+        UserError, match=r"\.c:\d+: function declaration isn.t a prototype"
+    ):
+        run(str(changed(tmp_path, old)))
 
 
 def test_bug_on_is_told_as_one_with_its_line(tmp_path: Path) -> None:

@@ -200,6 +200,7 @@ def _refuse_unregistered(
     for needed, operation in (
         ("ssthresh", "ssthresh"),
         ("cong_avoid cong_control", "cong_avoid or cong_control"),
+        ("name", "name"),
         ("undo_cwnd", "undo_cwnd (of Reno: tcp_reno_undo_cwnd)"),
     ):
         is_older = needed == "undo_cwnd" and bool(words & {"skb_mstamp", "LINUX_VERSION_CODE"})

@@ -57,7 +57,12 @@ _STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wno-unused-paramete
 #: For a debugger: what would hide variables and calls is left out.
 _DEBUGGED = ("-Og", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-DCC_DEBUG")
 #: How the kernel's Makefile has its C understood.
-_KERNELS = ("-fno-strict-aliasing", "-fwrapv", "-fno-delete-null-pointer-checks")
+_KERNELS = (
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-fno-delete-null-pointer-checks",
+    "-Werror=strict-prototypes",
+)
 #: Not in quotes: those would find the header of a built-in algorithm of that name, which is beside
 #: cc/external.c.
 _SOURCE = "-DCC_SOURCE=<{}>"
