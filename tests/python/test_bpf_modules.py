@@ -84,9 +84,9 @@ def compiled(folder: Path, text: str = PROGRAM) -> Path:
     return folder / "bpf_mine.o"
 
 
-def run(module: Path) -> Any:
+def run(module: Path, name: str = "bpf_mine") -> Any:
     path = {"rate": "10mbit", "rtt": "40ms", "buffer": "1bdp"}
-    flows = [{"cc": "kernel:bpf_mine"}]
+    flows = [{"cc": f"kernel:{name}"}]
     plan = resolve(make_scenario({"duration": "3s", "path": path, "flow": flows}))
     return VmEngine().run(plan, lambda _done: True, {"kernel": "6.12", "module": str(module)})
 
@@ -120,3 +120,14 @@ def test_what_the_verifier_refuses_is_told_with_its_reason(tmp_path: Path) -> No
     wrong = PROGRAM.replace("	ca->reductions = 0;", "	*(volatile int *)0 = 1;")
     with pytest.raises(RunError, match=r"the kernel refuses own_bpf_mine\.bpf\.o"):
         run(compiled(tmp_path, wrong))
+
+
+@pytest.mark.vm
+@pytest.mark.slow
+@needs_machine
+def test_a_name_that_nothing_registers_is_told_with_those_that_the_kernel_has(
+    tmp_path: Path,
+) -> None:
+    said = r"congestion control other: the kernel has only reno, cubic, .*bpf_mine$"
+    with pytest.raises(RunError, match=said):
+        run(compiled(tmp_path), "other")

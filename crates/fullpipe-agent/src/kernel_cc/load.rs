@@ -345,7 +345,7 @@ fn map<'obj>(object: &'obj Object, name: &str) -> Result<Map<'obj>, String> {
 }
 
 /// The congestion controls that the kernel offers now.
-pub(super) fn available() -> Vec<String> {
+pub(crate) fn available() -> Vec<String> {
     fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .unwrap_or_default()
         .split_whitespace()

@@ -16,7 +16,7 @@ mod verifier;
 
 pub(crate) use cost::{costs, count};
 pub(crate) use features::kernel_release;
-pub(crate) use load::{load, Code, Loaded, Wanted};
+pub(crate) use load::{available, load, Code, Loaded, Wanted};
 pub(crate) use module::{insert, insert_other};
 pub(crate) use pins::{ensure_mounted, list, unload};
 pub(crate) use programs::register_object;

@@ -13,6 +13,7 @@ use nix::sys::socket::{listen, shutdown, Backlog, Shutdown};
 use super::options::Options;
 use super::supply::Supply;
 use crate::clock::Poller;
+use crate::kernel_cc::available;
 use crate::net::Node;
 use crate::peer::{FAR_BYTES, NEAR_BYTES};
 use crate::sample::TcpInfo;
@@ -111,10 +112,22 @@ impl Connection {
             FlowDirection::Up => (&client, &listener),
             FlowDirection::Down => (&listener, &client),
         };
-        let choose = format!("congestion control {congestion_control}");
-        socket::set_congestion_control(sends, congestion_control).map_err(place(&choose))?;
+        let refused = |error: io::Error| {
+            let reason = match error.raw_os_error() {
+                Some(libc::ENOENT) => {
+                    // Without those that a machine has made ready for later runs.
+                    let mut names = available();
+                    names.retain(|name| !name.starts_with("ready"));
+                    format!("the kernel has only {}", names.join(", "))
+                }
+                _ => error.to_string(),
+            };
+            let name = &flow.name;
+            format!("flow {name}: congestion control {congestion_control}: {reason}")
+        };
+        socket::set_congestion_control(sends, congestion_control).map_err(refused)?;
         if is_at_both_ends {
-            socket::set_congestion_control(receives, congestion_control).map_err(place(&choose))?;
+            socket::set_congestion_control(receives, congestion_control).map_err(refused)?;
         }
         options
             .limit_unsent(sends)
