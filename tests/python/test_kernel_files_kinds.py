@@ -90,9 +90,7 @@ def test_a_file_of_before_4_10_needs_no_undo(tmp_path: Path) -> None:
 
 def test_a_function_without_a_prototype_is_refused_as_by_a_kernels_build(tmp_path: Path) -> None:
     old = ("plain_ssthresh(struct sock *sk)", "plain_ssthresh(sk)\n\tstruct sock *sk;")
-    with pytest.raises(
-        UserError, match=r"\.c:\d+: function declaration isn.t a prototype"
-    ):
+    with pytest.raises(UserError, match=r"\.c:\d+: function declaration isn.t a prototype"):
         run(str(changed(tmp_path, old)))
 
 

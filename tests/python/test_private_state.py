@@ -19,8 +19,8 @@ from fullpipe.engines.vm.private_state import Field, _chosen, layouts
 from fullpipe.engines.vm.types import btf, dwarf
 from fullpipe.engines.vm.types.model import Member, Number, Structure
 from fullpipe.plan.resolve import resolve
+from fullpipe.recording.recording import TABLES
 from fullpipe.scenario.model import make_scenario
-from kernel_files import PLAIN, write
 from test_kernel_files_logs import with_structure
 
 needs_machine = pytest.mark.skipif(not hardware.is_there(), reason="QEMU is not installed")
@@ -200,6 +200,6 @@ def test_a_module_of_the_users_has_the_fields_that_the_simulator_shows(tmp_path:
             assert there[name][-1] == here[name][-1], name
 
 
-def test_a_run_without_such_states_keeps_its_table(tmp_path: Path) -> None:
-    table = run(str(write(tmp_path, "plain", PLAIN))).tables["cc_samples"]
+def test_a_run_without_such_states_keeps_its_table() -> None:
+    table = TABLES["cc_samples"].empty_table()
     assert private_state.with_states(table, {"flows": []}, b"", private_state.NONE) is table
