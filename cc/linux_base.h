@@ -816,8 +816,18 @@ struct static_key_true {
 struct static_key_false {
 	struct static_key key;
 };
-#define STATIC_KEY_TRUE_INIT { { 1 } }
-#define STATIC_KEY_FALSE_INIT { { 0 } }
+#define STATIC_KEY_TRUE_INIT                                                                       \
+	{                                                                                          \
+		{                                                                                  \
+			1                                                                          \
+		}                                                                                  \
+	}
+#define STATIC_KEY_FALSE_INIT                                                                      \
+	{                                                                                          \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
+	}
 #define DEFINE_STATIC_KEY_TRUE(name) struct static_key_true name = STATIC_KEY_TRUE_INIT
 #define DEFINE_STATIC_KEY_FALSE(name) struct static_key_false name = STATIC_KEY_FALSE_INIT
 #define DEFINE_STATIC_KEY_TRUE_RO(name) DEFINE_STATIC_KEY_TRUE(name)
