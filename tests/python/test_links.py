@@ -412,3 +412,15 @@ def test_jitter_reorders_and_each_packet_draws_anew() -> None:
 def test_jitter_that_contradicts_the_link_is_refused(keys: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         make_scenario(row("1s", **{"delay": "10ms", **keys}))
+
+
+def test_traces_and_tables_may_begin_with_a_mark_and_end_lines_as_on_windows(
+    tmp_path: Path,
+) -> None:
+    table = "-8192 0 8192\n" * 1000
+    texts = {"rate": "1\n2\n10\n", "delay": "0 5\n100 6\n1000 5\n", "table": table}
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(("\ufeff" + text.replace("\n", "\r\n")).encode())
+    make_scenario(row(rate=None, rate_trace=str(tmp_path / "rate")))
+    make_scenario(row(delay=None, delay_trace=str(tmp_path / "delay")))
+    make_scenario(row(delay_jitter="1ms", delay_distribution=str(tmp_path / "table")))

@@ -21,7 +21,11 @@ def read_model(model: type[Model], path: Path) -> Model:
     """What a file holds. Raises UserError naming file and key."""
     try:
         return model.model_validate(parse_toml(read_regular(path, _MOST_BYTES).decode("utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: not a text file in UTF-8") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not TOML: {error}") from None
     except ValidationError as error:
         raise UserError(f"{path}: {explain(error, model)}") from None

@@ -55,7 +55,7 @@ def _read(path: Path) -> list[int]:
     if len(content) > _MOST_FILE_BYTES:
         raise ValueError(f"{path}: is larger than 1 MiB")
     numbers = []
-    for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(content.decode("utf-8-sig", "replace").splitlines(), 1):
         for word in line.partition("#")[0].split():
             try:
                 value = int(word)

@@ -180,6 +180,12 @@ fn each_line(
             break;
         }
         let text = std::str::from_utf8(&line).unwrap_or("not text").trim();
+        // A byte-order mark, which editors on Windows write.
+        let text = if number == 1 {
+            text.trim_start_matches('\u{feff}')
+        } else {
+            text
+        };
         if number > MAX_LINES {
             return Err(format!(
                 "line {number}: {text}: one too many; a trace has at most {MAX_LINES} lines"
