@@ -213,7 +213,7 @@ def test_the_look_of_figures_is_refused_where_none_are_drawn(
         ("font_size = 2", "font_size: 2: must be at least 4"),
         ('legend = "left"', "legend: 'left': must be 'auto', 'right', 'below' or 'none'"),
         ("fontsize = 8", "fontsize: unknown"),
-        ("title = ", "cannot be read: "),
+        ("title = ", "not TOML: "),
     ],
 )
 def test_a_style_file_is_refused_with_its_key(style: str, problem: str, scenario: Path) -> None:
