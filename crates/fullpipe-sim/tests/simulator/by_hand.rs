@@ -118,14 +118,14 @@ fn copying() -> impair::Params {
 fn forward(plan: &mut Plan) -> &mut WireDirection {
     match &mut plan.links[0].medium {
         Medium::Wire { forward, .. } => forward,
-        Medium::Wifi { .. } => panic!("a wire"),
+        other => panic!("not a wire: {other:?}"),
     }
 }
 
 fn reverse(plan: &mut Plan) -> &mut WireDirection {
     match &mut plan.links[0].medium {
         Medium::Wire { reverse, .. } => reverse,
-        Medium::Wifi { .. } => panic!("a wire"),
+        other => panic!("not a wire: {other:?}"),
     }
 }
 

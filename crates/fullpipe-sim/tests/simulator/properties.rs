@@ -11,10 +11,8 @@ use fullpipe_sim::{run, Inputs, Outcome};
 use proptest::prelude::*;
 
 fn forward(plan: &Plan) -> &WireDirection {
-    match &plan.links[0].medium {
-        Medium::Wire { forward, .. } => forward,
-        Medium::Wifi { .. } => panic!("these plans have wires"),
-    }
+    let [forward, _] = plan.links[0].medium.wire().expect("these plans have wires");
+    forward
 }
 
 prop_compose! {
