@@ -357,6 +357,10 @@ def test_a_failure_is_unexplained_where_the_entry_tells_what_was_tried(tmp_path:
     one = text.replace(', { cause = "Bursts", effect = "+3 %" }', "")
     with pytest.raises(UserError, match="tried"):
         entry_of(tmp_path, one)
+    # Arithmetic on the paper's own numbers has nothing to try.
+    arithmetic = text.replace('id = "c1"', 'about = "arithmetic"\nid = "c1"')
+    with pytest.raises(UserError, match="unexplained: only of a claim with a check on runs"):
+        entry_of(tmp_path, arithmetic)
 
 
 def test_a_contradiction_says_what_would_have_to_be_true(tmp_path: Path) -> None:
