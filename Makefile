@@ -36,7 +36,7 @@ assets: | $(SYSTEM)
 wheel: build
 	rm -rf dist
 	$(STEP) "wheel" $(ALONE) scripts/with_sources.sh $(VENV)/bin/maturin build --profile wheel --locked --quiet --interpreter $(PYTHON) --out dist
-	scripts/with_sources.sh $(VENV)/bin/maturin sdist --out dist
+	if [ -e .git ]; then scripts/with_sources.sh $(VENV)/bin/maturin sdist --out dist; fi
 
 # Downloads Debian's kernels for the virtual machine into the user's cache.
 kernels: build
