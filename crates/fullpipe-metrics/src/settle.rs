@@ -5,7 +5,7 @@
 //! than what correlates within a series are nearly independent, so few large ones need no model of the
 //! correlation: C. Alexopoulos, A. Seila, "Output Data Analysis", Handbook of Simulation (1998),
 //! section 7.4; B. Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations
-//! Research 30(3), 1982. Several metrics of one run are tested at a level divided by their number
+//! Research 30(3), 1982. Several metrics of one run divide the level among them
 //! (Bonferroni). docs/evidence/settling.md has the measured rates of false alarms and hits.
 //!
 //! No alarm means something where the test would have seen a drift. The least change that it sees in
@@ -22,9 +22,13 @@ const BATCHES: usize = 10;
 const EDGES: usize = BATCHES + 1;
 /// Probability of a false alarm in a run whose batches are independent. In windows of 25 s they are not:
 /// 5 % are measured.
-const LEVEL: f64 = 0.008;
-/// The same of each share among equals, which synchronised losses let wander for longer than a window.
-const LEVEL_OF_EQUALS: f64 = LEVEL / 10.0;
+const LEVEL: f64 = 0.004;
+/// Parts of it: what is concluded rests on shares.
+const PART_OF_SHARES: f64 = 0.7;
+const PART_OF_GOODPUT: f64 = 0.15;
+const PART_OF_BACKLOG: f64 = 0.15;
+/// What shares among equals have of theirs: synchronised losses let them wander for longer than a window.
+const PART_OF_EQUALS: f64 = 0.1;
 /// Flows are equals whose algorithm is the same, and whose least RTTs differ by at most this factor.
 const EQUAL_RTTS: f64 = 1.25;
 /// BBR's longest cycle is 10 s, and flows that share a queue need some hundred RTTs, as long as they
@@ -68,7 +72,8 @@ pub struct Drift {
     pub mean: f64,
     /// Of the fitted line.
     pub slope_per_s: f64,
-    /// Probability of such a slope by chance in a run that had settled, times the number of tests.
+    /// Probability of such a slope by chance in a run that had settled, divided by the part of the level
+    /// that its test has.
     pub p_value: f64,
 }
 
@@ -138,25 +143,24 @@ pub(crate) fn settling(
     if let Some(queue) = samples.queues.first() {
         tested.extend(backlog(queue, &batches).map(|means| Series {
             quantity: Quantity::Backlog,
-            level: LEVEL,
+            part: PART_OF_BACKLOG,
             means,
         }));
     }
-    let count = tested.len() as f64;
+    share_level(&mut tested);
     let trends: Vec<(Series, Trend)> = tested
         .into_iter()
         .filter_map(|series| trend(&series.means).map(|trend| (series, trend)))
         .collect();
     let bdp_bytes = delivered.iter().sum::<f64>() / length_s * facts.rtt_s;
     let excess = trends.iter().map(|(series, trend)| {
-        let seen = trend.least_seen(series.level / count);
+        let seen = trend.least_seen(LEVEL * series.part);
         seen / has_to_see(&series.quantity, trend.mean, bdp_bytes)
     });
     let excess = excess.fold(0.0, f64::max);
     let drifts = trends.into_iter().filter_map(|(series, trend)| {
-        let p_value = trend.p_value() * count;
-        let is_drift =
-            p_value < series.level && matters(&series.quantity, trend.mean, trend.change());
+        let p_value = trend.p_value() / series.part;
+        let is_drift = p_value < LEVEL && matters(&series.quantity, trend.mean, trend.change());
         is_drift.then_some(Drift {
             quantity: series.quantity,
             mean: trend.mean,
@@ -217,11 +221,29 @@ impl Batches {
     }
 }
 
-/// A metric in each batch, and the probability of a false alarm that its test may have.
+/// A metric in each batch, and the part of `LEVEL` that its test has.
 struct Series {
     quantity: Quantity,
-    level: f64,
+    part: f64,
     means: [f64; BATCHES],
+}
+
+/// Divides what shares have among them, and what kinds that are not there would have had among all.
+fn share_level(tested: &mut [Series]) {
+    let is_share = |series: &Series| matches!(series.quantity, Quantity::Share(_));
+    let shares = tested.iter().filter(|series| is_share(series)).count();
+    let others: f64 = tested
+        .iter()
+        .filter(|series| !is_share(series))
+        .map(|series| series.part)
+        .sum();
+    let of_shares = if shares > 0 { PART_OF_SHARES } else { 0.0 };
+    for series in tested {
+        if is_share(series) {
+            series.part *= PART_OF_SHARES / shares as f64;
+        }
+        series.part /= others + of_shares;
+    }
 }
 
 /// Shares and goodput of the flows that last through the window.
@@ -274,10 +296,10 @@ fn of_flows(samples: &Samples, batches: &Batches) -> Vec<Series> {
                 None => parts.push((cc, vec![flow])),
             }
         }
-        let mut level = LEVEL;
+        let mut part = 1.0;
         if parts.len() == 1 && members.len() <= MAX_FLOWS {
             if have_equal_rtts(samples, &members, batches) {
-                level = LEVEL_OF_EQUALS;
+                part = PART_OF_EQUALS;
             }
             parts = members
                 .iter()
@@ -291,8 +313,8 @@ fn of_flows(samples: &Samples, batches: &Batches) -> Vec<Series> {
             parts.len()
         };
         for (name, flows) in parts.iter().take(tests) {
-            let part = delivered(flows);
-            let means = std::array::from_fn(|batch| part[batch] / all[batch]);
+            let bytes = delivered(flows);
+            let means = std::array::from_fn(|batch| bytes[batch] / all[batch]);
             let label = match has_two {
                 true => format!("{name}, {direction}"),
                 false => (*name).to_owned(),
@@ -300,7 +322,7 @@ fn of_flows(samples: &Samples, batches: &Batches) -> Vec<Series> {
             let quantity = Quantity::Share(label);
             tested.push(Series {
                 quantity,
-                level,
+                part,
                 means,
             });
         }
@@ -309,7 +331,7 @@ fn of_flows(samples: &Samples, batches: &Batches) -> Vec<Series> {
         let bytes = delivered(&lasting);
         tested.push(Series {
             quantity: Quantity::Goodput,
-            level: LEVEL,
+            part: PART_OF_GOODPUT,
             means: bytes.map(|bytes| 8.0 * bytes / batches.length_s),
         });
     }
