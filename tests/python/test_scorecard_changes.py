@@ -203,7 +203,7 @@ def test_an_entry_that_is_not_needed_is_told(tmp_path: Path) -> None:
         ('[[allow]]\nitem = "item-1.0"\nmeasure = "delay"\nreason = "r"\n', "delay"),
         ('[[allowed]]\nitem = "item-1.0"\nreason = "r"\n', "allowed"),
         ("allow = 3\n", "allow"),
-        ("[[", "cannot be read"),
+        ("[[", "not TOML"),
     ],
 )
 def test_a_broken_allow_list_is_told_by_file_and_key(tmp_path: Path, text: str, said: str) -> None:
