@@ -12,6 +12,8 @@ _UDP_HEADERS_BYTES = 28
 FRAME_HEADERS_BYTES = LINK_HEADER_BYTES + TCP_HEADERS_BYTES
 #: An ACK without SACK blocks on the wire.
 ACK_BYTES = FRAME_HEADERS_BYTES
+#: A full packet of Ethernet's MTU, 1500 bytes, on the wire.
+FULL_FRAME_BYTES = 1500 + LINK_HEADER_BYTES
 
 
 def wire_bytes(mtu_bytes: int) -> int:

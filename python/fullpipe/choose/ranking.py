@@ -18,6 +18,7 @@ from typing import Any
 import tomli_w
 
 from fullpipe.base.errors import RunError, UserError
+from fullpipe.base.packets import FULL_FRAME_BYTES
 from fullpipe.base.units import format_size
 from fullpipe.engines.run import runs_of
 from fullpipe.engines.runner import execute
@@ -47,7 +48,7 @@ WANTED_S, PACKETS = 30.0, 24_000_000
 #: A run of fewer base RTTs than this is dominated by start-up.
 FEW_RTTS = 150
 PAGE_BYTES = 100 * 1024
-_FRAME_BITS = 1514 * 8
+_FRAME_BITS = 8 * FULL_FRAME_BYTES
 #: Pages of one run at most.
 MAX_PAGES = 300
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from fullpipe.base import units
 from fullpipe.base.errors import UserError
+from fullpipe.base.packets import FULL_FRAME_BYTES
 
-_FRAME_BITS = 1514 * 8
+_FRAME_BITS = 8 * FULL_FRAME_BYTES
 #: Initial window in packets; on a slow path it determines a round's length, not the RTT.
 _INITIAL_CWND = 10
 #: Three bursts of 64 KB, which BBR allows in flight on the shortest path, plus a margin.

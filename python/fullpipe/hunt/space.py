@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from fullpipe.base.packets import FULL_FRAME_BYTES
+
 Worst = Literal["utilisation", "starvation", "delay", "loss"]
 
-_FRAME_BITS = 1514 * 8
+_FRAME_BITS = 8 * FULL_FRAME_BYTES
 #: The smallest queue in packets: with fewer, no sender could do well.
 _LEAST_PACKETS = 4
 #: Below this share of its range an ingredient is left out.

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fullpipe.base.errors import UserError
-from fullpipe.base.packets import LINK_HEADER_BYTES
+from fullpipe.base.packets import FULL_FRAME_BYTES, LINK_HEADER_BYTES
 from fullpipe.scenario.link_trace_generators import Made
 from fullpipe.scenario.traffic.captures import packets_of, payload_bytes
 
@@ -30,7 +30,6 @@ WINDOW_S, LEAST_PACKETS = 0.1, 2
 LEAST_WAIT_S = 0.005
 #: A capture of a link that was full for a smaller share of the time says too little.
 LEAST_SHARE = 0.5
-_OPPORTUNITY_BYTES = 1514
 _TIMESTAMPS = 8
 _WRAP = 1 << 32
 #: Ticks a second of clocks of timestamps (RFC 7323: 1 ms to 1 s a tick; Linux, BSD, Windows).
@@ -176,13 +175,13 @@ def _opportunities(
     in which it was not full."""
     at, volumes = [times[_within(times, edges, full)]], [sizes[_within(times, edges, full)]]
     for index in np.flatnonzero(~full):
-        number = max(1, round(carried[index] / _OPPORTUNITY_BYTES))
+        number = max(1, round(carried[index] / FULL_FRAME_BYTES))
         at.append(np.linspace(edges[index], edges[index + 1], number, endpoint=False))
         volumes.append(np.full(number, carried[index] / number))
     every, bytes_ = np.concatenate(at), np.concatenate(volumes)
     order = np.argsort(every, kind="stable")
     total = np.cumsum(bytes_[order])
-    wanted = np.arange(1, int(total[-1] // _OPPORTUNITY_BYTES) + 1) * _OPPORTUNITY_BYTES
+    wanted = np.arange(1, int(total[-1] // FULL_FRAME_BYTES) + 1) * FULL_FRAME_BYTES
     times_s = every[order][np.searchsorted(total, wanted - 1e-6)]
     made = [int(value) for value in np.floor(1e3 * times_s)]
     return [*made, max(made[-1] if made else 0, round(1e3 * edges[-1]), 1)]

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fullpipe.base.errors import UserError
+from fullpipe.base.packets import FULL_FRAME_BYTES
 
 Kind = Literal["steps", "sawtooth", "cellular", "leo", "wifi-fade"]
 STEP_MS = 10
 #: Bits on the wire of a delivery opportunity: 1500 bytes and an Ethernet header.
-_PACKET_BITS = 1514 * 8
+_PACKET_BITS = 8 * FULL_FRAME_BYTES
 #: The same as in crates/fullpipe-net/src/trace/files.rs.
 _MOST_LINES = 4_000_000
 

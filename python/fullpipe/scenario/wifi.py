@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
+from fullpipe.base.packets import FULL_FRAME_BYTES
 from fullpipe.scenario.fields import Rate, Ratio, Section, Time
 
 MAX_STATIONS = 100
@@ -349,7 +350,7 @@ def _queue(queue: WifiQueue, standard: str) -> dict[str, Any]:
             "aqm": {"kind": "fifo"},
         }
     elif queue.above == "fq_codel":
-        above = _fq_codel(queue, 5_000_000, queue.above_packets, 1514, 1024, 32 * 2**20)
+        above = _fq_codel(queue, 5_000_000, queue.above_packets, FULL_FRAME_BYTES, 1024, 32 * 2**20)
     return {"kind": "driver", "limit_packets": queue.packets, "qdisc": above}
 
 
