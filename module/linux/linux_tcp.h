@@ -55,7 +55,11 @@ void *fp_linux_state(const struct sock *sk);
 
 /* The one that the file registers, or the last of them, is the socket's. */
 static const struct tcp_congestion_ops *linux_registered __maybe_unused;
-#define tcp_register_congestion_control(ops) (linux_registered = (ops), 0)
+#define tcp_register_congestion_control(ops)                                                       \
+	({                                                                                         \
+		linux_registered = (ops);                                                          \
+		0;                                                                                 \
+	})
 #define tcp_unregister_congestion_control(ops) ((void)(ops))
 
 #endif

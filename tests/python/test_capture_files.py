@@ -84,6 +84,32 @@ def test_the_application_of_a_captured_flow_is_that_of_the_run(tmp_path: Path) -
     assert np.median(pauses_us) == pytest.approx(80_000 - 30_000, abs=3_000)
 
 
+def test_a_capture_whose_clock_jumps_gives_a_trace_that_can_be_read(tmp_path: Path) -> None:
+    frames, times = [], [0.0, 50.0, 0.01, 60.0, 1.7e9, 0.02, 61.0]
+    near, far = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
+    syn, ack = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK
+    for src, flags, seq, number, data in [
+        (near, syn, 9, 0, b""), (far, syn | ack, 4, 10, b""), (near, ack, 10, 5, b""),
+        (near, ack, 10, 5, b"abc"), (far, ack, 5, 13, b""), (near, ack, 13, 5, b"def"),
+        (near, ack, 16, 5, b"ghi"),
+    ]:  # fmt: skip
+        ports = (80, 90) if src == near else (90, 80)
+        tcp = dpkt.tcp.TCP(
+            sport=ports[0], dport=ports[1], flags=flags, seq=seq, ack=number, data=data
+        )
+        ip = dpkt.ip.IP(src=src, dst=far if src == near else near, p=6, data=tcp)
+        ip.len = len(ip)
+        frames.append(bytes(dpkt.ethernet.Ethernet(data=ip, type=0x0800)))
+    file = tmp_path / "a.pcap"
+    with file.open("wb") as out:
+        writer = dpkt.pcap.Writer(out)
+        for time_s, frame in zip(times, frames, strict=True):
+            writer.writepkt(frame, ts=time_s)
+    columns = captures.read(file).columns
+    assert columns["bytes"].sum() == 9
+    assert columns["pause_us"].max() <= 61e6
+
+
 def test_without_the_handshake_pauses_below_the_silence_are_not_told(tmp_path: Path) -> None:
     """Sequence numbers, acknowledgments and times of two bursts that are 60 ms apart."""
     near, far = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -43,15 +44,29 @@ def _dead() -> int:
     return process.pid
 
 
-def test_what_was_moved_aside_goes_where_there_is_a_new_recording(tmp_path: Path) -> None:
+def _aside(name: str, pid: int) -> str:
+    return f".{name}.{pid}.{platform.node()}.replaced"
+
+
+def test_what_was_moved_aside_stays_beside_what_may_be_half_of_a_new_one(tmp_path: Path) -> None:
     new = _recording(tmp_path / "run", "new")
-    _recording(tmp_path / f".run.{_dead()}.replaced", "old")
-    restore(new)
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    aside = _recording(tmp_path / _aside("run", _dead()), "old")
+    assert restore(new) == [aside]
     assert (new / "metadata.json").read_text() == "new"
+    assert (aside / "metadata.json").read_text() == "old"
 
 
 def test_what_a_running_program_moved_aside_stays(tmp_path: Path) -> None:
-    aside = _recording(tmp_path / f".run.{os.getpid()}.replaced")
-    restore(tmp_path / "run")
+    aside = _recording(tmp_path / _aside("run", os.getpid()))
+    assert restore(tmp_path / "run") == []
     assert aside.is_dir() and not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["run.v3", "q"], ids=["a name that goes on", "another name"])
+def test_a_recording_of_another_name_or_host_is_left_alone(tmp_path: Path, name: str) -> None:
+    others = [
+        _recording(tmp_path / _aside(name, _dead())),
+        _recording(tmp_path / f".run.{_dead()}.elsewhere.replaced"),
+    ]
+    assert restore(tmp_path / "run") == []
+    assert all(other.is_dir() for other in others) and not (tmp_path / "run").exists()

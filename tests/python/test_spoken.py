@@ -27,6 +27,7 @@ GOOD = (
         ("5s", "1h", "an hour is 60min"),
         ("1bdp", "64k", "write 64KB"),
         ("1bdp", "2xBDP", "write 2bdp"),
+        ("1bdp", "64m", "write 64MB"),
         ('"20mbit"', "20mbit", 'text has quotes: rate = "20mbit"'),
         ('"20mbit"', "\N{LEFT DOUBLE QUOTATION MARK}20mbit\N{RIGHT DOUBLE QUOTATION MARK}",
          "write straight quotes"),
@@ -65,3 +66,21 @@ def test_a_file_in_utf_16_is_named_as_that(tmp_path: Path) -> None:
         path.write_text(GOOD, encoding=encoding)
         with pytest.raises(UserError, match="is in UTF-16; save it as UTF-8"):
             load_scenario(path)
+
+
+@pytest.mark.parametrize(
+    "line", ["x = 010", "x = .5", "x = 1 y = 2", 'duration = "6s"', "x = "], ids=repr
+)
+def test_what_is_no_text_gets_no_quotes(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(f"{GOOD.partition(chr(10))[0]}\n{line}\n")
+    with pytest.raises(UserError) as raised:
+        load_scenario(file)
+    assert "text has quotes" not in str(raised.value)
+
+
+def test_a_comment_does_not_make_another_tools_file_of_a_scenario(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    for words in ("Summary of the runs", "Responsiveness: how fast", "Connecting to host a"):
+        file.write_text(f"# {words}\n{GOOD}")
+        assert load_scenario(file).path is not None

@@ -37,7 +37,7 @@ def packets(file: Path) -> list[tuple[float, Any]]:
 def test_a_capture_without_packets_is_one(tmp_path: Path) -> None:
     captures.write(b"", tmp_path / "x.pcap")
     assert [file.name for file in captures.files(tmp_path / "x.pcap")] == [
-        "x.pcap", "x.receivers.pcap",
+        "x.pcap", "x.far.pcap",
     ]  # fmt: skip
     assert all(packets(file) == [] for file in captures.files(tmp_path / "x.pcap"))
 

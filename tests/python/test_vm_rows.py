@@ -28,6 +28,8 @@ def plan_of(*links: dict[str, Any], **document: Any) -> dict[str, Any]:
         ({"wifi_jitter": "7ms"}, "link.0.wifi_jitter"),
         ({"reverse": {"hold": {"time": "1ms", "packets": 4}}}, "link.0.reverse.hold.packets"),
         ({"loss": "1%", "loss_marks": True}, "link.0.loss_marks"),
+        # 1 MiB at 10 kbit/s are 839 s.
+        ({"policer": {"rate": "10kbit", "burst": "1MB"}}, "link.0.policer.burst"),
     ],
 )
 def test_what_kernels_lack_is_refused_by_its_key(link: dict[str, Any], key: str) -> None:

@@ -21,7 +21,7 @@ use crate::window::Window;
 const BATCHES: usize = 10;
 const EDGES: usize = BATCHES + 1;
 /// Probability of a false alarm in a run whose batches are independent. In windows of 25 s they are not:
-/// 5 % are measured.
+/// 4.2 % are measured.
 const LEVEL: f64 = 0.004;
 /// Parts of it: what is concluded rests on shares.
 const PART_OF_SHARES: f64 = 0.7;

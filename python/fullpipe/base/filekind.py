@@ -66,9 +66,13 @@ def kind_of(content: Any) -> str | None:
         return None
     text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(_RECORD):
-        return _kind_of_json(_json(text.lstrip(_RECORD).splitlines()[0]))
+        first = text.lstrip(_RECORD).splitlines()[:1]
+        return _kind_of_json(_json(first[0])) if first else None
     if not text.startswith((b"{", b"[")):
-        return next((kind for words, kind in _TEXTS if words in content[:_BEGIN_BYTES]), None)
+        lines = [line.lstrip() for line in text[:_BEGIN_BYTES].splitlines()]
+        return next(
+            (kind for words, kind in _TEXTS if any(line.startswith(words) for line in lines)), None
+        )
     # A whole document, else the first line of one with a record a line.
     whole = _json(text)
     if whole is not None:

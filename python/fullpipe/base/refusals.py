@@ -139,10 +139,12 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
         return where, unknown_key(keys[-1], allowed, tables)
     shown = _shown(entered)
     if detail["type"] == "model_type":
-        single = f": write [{where}], in single brackets" if isinstance(entered, list) else ""
+        single = (
+            f": write [{_header(where)}], in single brackets" if isinstance(entered, list) else ""
+        )
         return where, f"{shown}: must be a table{single}"
     if detail["type"] == "list_type" and isinstance(entered, dict):
-        return where, f"{shown}: {message}: write [[{where}]], in double brackets"
+        return where, f"{shown}: {message}: write [[{_header(where)}]], in double brackets"
     below_it = _KEY.fullmatch(message)
     if detail["type"] == "value_error" and isinstance(entered, dict) and below_it:
         key, reason = below_it.groups()
@@ -151,6 +153,11 @@ def _finding(detail: ErrorDetails, model: type[BaseModel], below: str) -> tuple[
         problem = "" if value is None or is_named else f"{_shown(value)} "
         return (f"{where}.{key}" if where else key), f"{problem}{reason}"
     return where, message if shown in message else f"{shown}: {message}"
+
+
+def _header(where: str) -> str:
+    """A key as the header of a table: those above it that are lists have no numbers there."""
+    return re.sub(r"\.\d+(?=\.|$)", "", where)
 
 
 def _said_otherwise(

@@ -14,6 +14,8 @@ _MAX_DEPTH = 32
 
 _TOO_DEEP = f"tables are nested deeper than {_MAX_DEPTH} levels"
 _KEY = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+#: Of a line that is no TOML.
+_MOST_OF_LINE = 200
 #: A dotted key of more parts than that. The parser makes a copy of the key for each of its parts.
 _DEEP_KEY = re.compile(
     rf"(?:^|[\[{{,])[ \t]*{_KEY}(?:[ \t]*\.[ \t]*{_KEY}){{{_MAX_DEPTH},}}+[ \t]*[=\]]", re.M
@@ -60,14 +62,22 @@ def cure(text: str, error: tomllib.TOMLDecodeError) -> str:
         return "; this is JSON: TOML has key = value, and [table] above its keys"
     at = re.search(r"at line (\d+)", str(error))
     lines = text.splitlines()
-    line = lines[int(at[1]) - 1] if at and int(at[1]) <= len(lines) else ""
+    line = lines[int(at[1]) - 1][:_MOST_OF_LINE] if at and int(at[1]) <= len(lines) else ""
     if re.search("[\u201c\u201d\u201e\u2018\u2019]", line):
         return '; write straight quotes: "'
     if re.match(r"\s*[\w.-]+\s*:", line):
         return "; write key = value, with an equals sign"
-    if value := re.match(r"""\s*([\w.-]+)\s*=\s*([^"'\[{\s#][^"'#]*?)\s*(?:#.*)?$""", line):
-        return f'; text has quotes: {value[1]} = "{value[2][:60]}"'
-    return ""
+    if not re.match("Invalid value|Expected newline", str(error)):
+        return ""
+    assigned = re.match(r"""\s*([\w.-]+)\s*=\s*([^"'\[{\s#=][^"'#=]*?)\s*(?:#.*)?$""", line)
+    if assigned is None:
+        return ""
+    key, value = assigned.groups()
+    if value.lower() in ("true", "false"):
+        return f"; write {key} = {value.lower()}"
+    # A number that TOML does not know, such as .5 or 010, is no text.
+    is_number = re.fullmatch(r"[+-]?[\d_]*\.?[\d_]*(?:[eE][+-]?\d*)?", value)
+    return "" if is_number else f'; text has quotes: {key} = "{value[:60]}"'
 
 
 def with_value(text: str, key: str, value: int | str) -> str:

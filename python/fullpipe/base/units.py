@@ -303,6 +303,8 @@ def _cure(text: str, right: str) -> str:
         return f"; write {thousands}{whole}.{part}{rest}: a point, not a comma"
     if "rate" in right:
         return _rate_cure(text)
+    if "size" in right or ("buffer" in right and _SHORT_SIZE.fullmatch(text)):
+        return _size_cure(text)
     if match := _CLOCK.fullmatch(text):
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return f"; as a time it is {hours * 3600 + minutes * 60 + seconds}s"
@@ -310,6 +312,10 @@ def _cure(text: str, right: str) -> str:
         return f"; as a time it is {match[1]}{_SPOKEN_TIMES[match[2].lower()]}"
     if _HOURS.fullmatch(text):
         return "; an hour is 60min"
+    return ""
+
+
+def _size_cure(text: str) -> str:
     if match := _SHORT_SIZE.fullmatch(text):
         return f"; write {match[1]}{match[2].upper()}B" if match[2] else f"; write {match[1]}bdp"
     return ""

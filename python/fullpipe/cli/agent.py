@@ -12,7 +12,6 @@ from typing import Annotated
 import typer
 
 from fullpipe.base.errors import RunError, UserError
-from fullpipe.base.supplied import read_regular
 from fullpipe.cli.output import message
 
 app = typer.Typer(
@@ -90,8 +89,11 @@ def _token(file: Path | None) -> str:
     else:
         source = f"--token-file {file}"
         try:
-            text = read_regular(file, 1 << 20).decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            # The user's own, which may be a pipe: --token-file <(pass show fullpipe).
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{source}: cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
             raise UserError(f"{source}: {error}") from error
     token = text.strip().splitlines()[0].strip() if text.strip() else ""
     if len(token) < _TOKEN_CHARACTERS_MIN:

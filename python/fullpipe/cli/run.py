@@ -206,7 +206,8 @@ def run(
         if not is_debugged():
             message(f"under gdb:\n  {command}")
     base = output.out or new_folder(_slug(made.name))
-    restore(base)
+    for aside in restore(base):
+        message(f"{aside}: an earlier recording of {base}, whose replacement was ended by force")
     existing = next((folder for folder in _folders(base, what.repeat) if folder.exists()), None)
     if existing is not None and not output.force:
         raise UserError(

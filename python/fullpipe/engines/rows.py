@@ -17,6 +17,9 @@ from fullpipe.scenario import link_traces
 RATE_BIN_MS = 20
 _ETHERNET_BYTES = 14
 
+#: act_police counts a bucket in 32 bits of 64 ns (include/net/pkt_sched.h, PSCHED_SHIFT).
+_MOST_BUCKET_S = 274
+
 
 def refuse_links(plan: Plan, engine: str) -> None:
     """Raises UserError for links that htb and netem cannot emulate. Frames of a kernel's simulated
@@ -32,13 +35,19 @@ def refuse_links(plan: Plan, engine: str) -> None:
             "hold.packets": (impairments.get("hold") or {}).get("packets"),
             "loss_marks": link["name"] != "path" and (wire["loss"] or {}).get("ecn"),
         }
+        prefix = "" if direction == "forward" else "reverse."
         for key, value in refused.items():
             if value:
-                prefix = "" if direction == "forward" else "reverse."
                 raise UserError(
                     f"link.{index}.{prefix}{key}: for --engine sim; {engine} builds links of htb "
                     "and netem, which have no such thing"
                 )
+        policer = impairments.get("policer")
+        if policer and 8 * policer["burst_bytes"] > _MOST_BUCKET_S * policer["rate_bps"]:
+            raise UserError(
+                f"link.{index}.{prefix}policer.burst: a bucket of {engine} holds at most "
+                f"{_MOST_BUCKET_S} s of its rate"
+            )
         if overhead := wire.get("overhead"):
             _refuse_overhead(f"link.{index}", overhead, engine)
         if release := wire["qdisc"]["aqm"].get("kernel"):

@@ -106,7 +106,7 @@ def _pasted(text: str) -> str:
     """The JSON of a text that has a prompt or a command before or after it."""
     if text.lstrip().startswith("{"):
         return text
-    begin = re.search(r"^\s*\{", text, re.M)
+    begin = re.search(r"^[ \t]*\{", text, re.M)
     end = text.rfind("}")
     return text[begin.start() : end + 1] if begin else text
 

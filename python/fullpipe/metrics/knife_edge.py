@@ -6,6 +6,7 @@ path does not. Must never run anything.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -23,9 +24,16 @@ LEAST_RUNS = 3
 Summary = Mapping[str, Any]
 
 
+def flips(values: Sequence[float], changed: Sequence[float], least: float = 0.0) -> bool:
+    """Whether jitter, with which they are `changed`, makes others of values that agree: by more
+    than `least`, too."""
+    mean = fmean(values)
+    return any(abs(value - mean) > max(FLIPS * mean, least) for value in changed)
+
+
 def agree(runs: Sequence[Summary]) -> bool:
     """Whether these runs agree in a figure, so that they could be on a knife edge."""
-    return len(runs) >= LEAST_RUNS and any(_is_narrow(values) for *_, values in _figures(runs))
+    return len(runs) >= LEAST_RUNS and any(is_narrow(values) for *_, values in _figures(runs))
 
 
 def sentence(runs: Sequence[Summary], with_jitter: Sequence[Summary]) -> str:
@@ -33,14 +41,13 @@ def sentence(runs: Sequence[Summary], with_jitter: Sequence[Summary]) -> str:
     jittered = {name: values for name, _, _, values in _figures(with_jitter)}
     for name, unit, digits, values in _figures(runs):
         changed = jittered.get(name, [])
-        if not changed or not _is_narrow(values):
+        if not changed or not is_narrow(values):
             continue
-        mean = fmean(values)
-        if max(abs(value - mean) for value in changed) > FLIPS * mean:
+        if flips(values, changed):
             return (
-                f"knife edge: the {name} is {mean:.{digits}f}{unit} in all {len(values)} runs, and "
-                f"{min(changed):.{digits}f} to {max(changed):.{digits}f}{unit} with a jitter of "
-                "100 us"
+                f"knife edge: the {name} is {fmean(values):.{digits}f}{unit} in all "
+                f"{len(values)} runs, and {min(changed):.{digits}f} to "
+                f"{max(changed):.{digits}f}{unit} with a jitter of 100 us"
             )
     return ""
 
@@ -69,6 +76,7 @@ def _figures(runs: Sequence[Summary]) -> Iterator[tuple[str, str, int, list[floa
         yield f"share of {cc}", "", 3, shares
 
 
-def _is_narrow(values: Sequence[float]) -> bool:
-    is_enough = len(values) >= LEAST_RUNS and min(values) > 0
+def is_narrow(values: Sequence[float]) -> bool:
+    """Whether these values of runs, all above 0, agree."""
+    is_enough = len(values) >= LEAST_RUNS and all(0 < value < math.inf for value in values)
     return is_enough and max(values) - min(values) <= AGREES * fmean(values)

@@ -4,11 +4,12 @@ writes them.
 
 from __future__ import annotations
 
-import glob
 import os
+import platform
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from fullpipe.base.errors import UserError
@@ -26,7 +27,7 @@ def replaced(folder: Path) -> Iterator[None]:
         return
     if not (_is_recording(folder) or any(map(_is_recording, folder.glob("run-*")))):
         raise UserError(f"--force: {folder} is no recording; remove it yourself, or name another")
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}.replaced")
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}.{platform.node()}.replaced")
     try:
         folder.rename(aside)
     except OSError as error:
@@ -40,19 +41,25 @@ def replaced(folder: Path) -> Iterator[None]:
             aside.rename(folder)
 
 
-def restore(folder: Path) -> None:
-    """Moves a recording back that a program had moved aside before it was killed; deletes it where
-    that program wrote a new one. What a running program moved aside stays."""
-    name = glob.escape(folder.name)
-    for aside in sorted(folder.parent.glob(f".{name}.*.replaced")):
-        number = aside.name.split(".")[-2]
-        if not number.isdecimal() or _is_alive(int(number)):
+def restore(folder: Path) -> list[Path]:
+    """Moves a recording back that a program of this host had moved aside before it was killed.
+    Where something is in its place, such as a part of what that program wrote, nothing is touched:
+    the list has the folders that are still aside."""
+    name, host = re.escape(folder.name), re.escape(platform.node())
+    pattern = re.compile(rf"\.{name}\.(\d+)\.{host}\.replaced")
+    left = []
+    for aside in sorted(folder.parent.glob(".*.replaced")):
+        match = pattern.fullmatch(aside.name)
+        if match is None or _is_alive(int(match[1])):
             continue
-        if folder.exists():
-            shutil.rmtree(aside, ignore_errors=True)
-        else:
-            with suppress(OSError):
+        try:
+            if folder.exists():
+                left.append(aside)
+            else:
                 aside.rename(folder)
+        except OSError:
+            left.append(aside)
+    return left
 
 
 def _is_alive(pid: int) -> bool:

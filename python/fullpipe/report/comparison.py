@@ -156,14 +156,15 @@ def compare_values(
     lowest: float = 0.0,
 ) -> Row | None:
     """The row of one metric from one value a run; None where a run has none. No interval reaches
-    below `lowest`, the least that the metric can be."""
+    below `lowest`, the least that the metric can be, nor a ratio's beyond 1."""
     finite = {
         label: [value for value in column if value is not None and math.isfinite(value)]
         for label, column in values.items()
     }
     if any(not column or len(column) < len(values[label]) for label, column in finite.items()):
         return None
-    cells = {label: _cell(column, lowest) for label, column in finite.items()}
+    bounds = lowest, _RATIOS.get(metric, math.inf)
+    cells = {label: _cell(column, *bounds) for label, column in finite.items()}
     test = _test(finite) if len(finite) > 1 else None
     return Row(metric, unit, digits, cells, test, _differences(metric, finite))
 
@@ -218,7 +219,7 @@ def _others(summary: dict[str, Any]) -> dict[str, Any]:
     return group
 
 
-def _cell(values: list[float], lowest: float) -> Cell:
+def _cell(values: list[float], lowest: float, highest: float) -> Cell:
     mean = float(np.mean(values))
     if len(values) < LEAST_RUNS:
         return Cell(len(values), mean, None, None, None, values)
@@ -227,7 +228,8 @@ def _cell(values: list[float], lowest: float) -> Cell:
     from fullpipe.statistics.intervals import half_width
 
     half = half_width(values)
-    return Cell(len(values), mean, max(mean - half, lowest), mean + half, "Student's t", values)
+    low, high = max(mean - half, lowest), min(mean + half, highest)
+    return Cell(len(values), mean, low, high, "Student's t", values)
 
 
 def _differences(metric: str, groups: Mapping[str, list[float]]) -> dict[str, Difference]:

@@ -227,7 +227,7 @@ def _packet_events(capture: Path) -> dict[int, list[Event]]:
         flow_id = near[2] * 256 + near[3] - 1
         port = segment.sport if from_sender else segment.dport
         if port != _CLIENT_PORT + flow_id % _CLIENT_PORTS:
-            raise UserError(f"{capture}: is no capture of `fullpipe run --pcap`")
+            raise UserError(f"{capture}: is no capture of `fullpipe run --pcap` in the simulator")
         sender = senders.setdefault(flow_id, _Sender())
         flow_events = events.setdefault(flow_id, [])
         if segment.flags & dpkt.tcp.TH_SYN:

@@ -37,8 +37,8 @@ ENGINES: dict[str, str] = {
     **dict.fromkeys(
         (
             "link.wifi_jitter",
-            "link.policer.rate",
-            "link.policer.burst",
+            "link.gemodel.good",
+            "link.gemodel.bad",
             "link.hold.packets",
             "link.loss_marks",
         ),

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from fullpipe.metrics.knife_edge import AGREES, FLIPS, JITTER, LEAST_RTT_S, LEAST_RUNS
+from fullpipe.metrics.knife_edge import JITTER, LEAST_RTT_S, flips, is_narrow
+from fullpipe.scorecard.change_texts import shown
 from fullpipe.scorecard.items import Item, Measure
 from fullpipe.scorecard.values import Rows, Values, cell_labels, rows_of, values_of
 from fullpipe.sweep.cells import Cell, scenario_of
@@ -104,13 +105,8 @@ def _narrow(item: Item, measured: _Measured) -> Iterator[tuple[Measure, int]]:
         if measure.harm:
             continue
         for index, values in enumerate(measured.values(item, measure)):
-            if _agree(values) and measured.base_rtt_s(index) >= LEAST_RTT_S:
+            if is_narrow(values) and measured.base_rtt_s(index) >= LEAST_RTT_S:
                 yield measure, index
-
-
-def _agree(values: Sequence[float]) -> bool:
-    is_whole = len(values) >= LEAST_RUNS and all(0 < value < float("inf") for value in values)
-    return is_whole and max(values) - min(values) <= AGREES * fmean(values)
 
 
 def _edges(
@@ -120,13 +116,12 @@ def _edges(
     edges = []
     for measure, index in narrow:
         values, changed = (measured.values(item, measure)[index] for measured in (plain, jittered))
-        mean = fmean(values)
-        least = max(FLIPS * mean, measure.least)
-        if any(abs(value - mean) > least for value in changed):
+        if flips(values, changed, measure.least):
             where = f" at {labels[index]}" if labels[index] else ""
             unit = f" {measure.unit}" if measure.unit else ""
             edges.append(
-                f"{measure.title} is {mean:.3g}{unit}{where} in all {len(values)} runs, and "
-                f"{min(changed):.3g} to {max(changed):.3g}{unit} with a jitter of {JITTER}"
+                f"{measure.title} is {shown(fmean(values))}{unit}{where} in all {len(values)} "
+                f"runs, and {shown(min(changed))} to {shown(max(changed))}{unit} with a jitter of "
+                f"{JITTER}"
             )
     return edges

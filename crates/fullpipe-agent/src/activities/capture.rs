@@ -1,6 +1,5 @@
-//! A capture of the packets at both ends of the path, as tcpdump on each host would see them: those that
-//! a host sends after its queue discipline, bursts of segmentation offload whole. It must not know what
-//! is in a packet.
+//! A capture of the packets at both ends of the path, as tcpdump on each host would see them: each packet
+//! as it crosses the host's port, behind its queue discipline. It must not know what is in a packet.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -28,7 +27,7 @@ const PORT: &str = "eth0";
 
 /// The hosts' ports that are watched; none unless the request wants a capture.
 pub(super) struct Capture {
-    /// By end: senders, receivers.
+    /// By end: near, where data "up" is sent, and far.
     taps: [Vec<OwnedFd>; 2],
     /// CLOCK_REALTIME, in which packets are stamped, less CLOCK_MONOTONIC.
     clock_ns: u64,

@@ -43,7 +43,8 @@ def tokens_of(preprocessed: str) -> list[Token]:
     """The tokens of a preprocessor's output (`cc -E`), placed by its line markers."""
     tokens: list[Token] = []
     file, line = "", 1
-    for match in _TOKEN.finditer(preprocessed):
+    # Blanks at the end begin no token, and each would be tried anew.
+    for match in _TOKEN.finditer(preprocessed.rstrip(" \t\r\f\v")):
         kind = match.lastgroup
         assert kind is not None
         text = match[kind]

@@ -97,7 +97,7 @@ class VmEngine:
         `cc_form` (`ebpf` or `module`: how the kernel gets ours; eBPF in QEMU, but for
         files of a kernel),
         `cc_trace` (a file for every call of our congestion controls, for `fullpipe replay`), `pcap`
-        (a file of the packets at the senders; that of the receivers is beside it),
+        (a file of the packets at the path's near end; that of the far end is beside it),
         `cc_cost` (the kernel measures our programs and, through one of them, its own CUBIC; the
         result is `facts.cc_cost` of the metadata, JSON), `background_processes` (started on the
         measured host every 110 ms), `from_snapshot` (False: always boot), `web` (True: this host's

@@ -5,6 +5,7 @@ fields by the types with which module or kernel were compiled, as variables of r
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,11 @@ from fullpipe.plan.plan import Plan
 STATE_BYTES = 144
 #: Structures of what kernels have built in, where they are not called as the congestion control.
 _BUILT_IN = {"cubic": "bictcp"}
+#: What readers of types raise for damaged ones: pyelftools trusts what it reads.
+_DAMAGED = (
+    ValueError, LookupError, AssertionError, TypeError, RecursionError, struct.error, ELFError,
+    DWARFError,
+)  # fmt: skip
 #: Congestion controls without a state.
 _STATELESS = {"reno"}
 #: The value of a filter over a window (minmax_get()) is its first sample.
@@ -46,8 +52,8 @@ class Field:
         """Those of states, one a row."""
         first, last = self.at_bits // 8, (self.at_bits + self.bits - 1) // 8
         whole = np.zeros(len(states), np.uint64)
-        for place in range(first, min(last, first + 7) + 1):
-            whole |= states[:, place].astype(np.uint64) << np.uint64(8 * (place - first))
+        for byte in range(first, min(last, first + 7) + 1):
+            whole |= states[:, byte].astype(np.uint64) << np.uint64(8 * (byte - first))
         whole >>= np.uint64(self.at_bits - 8 * first)
         whole &= np.uint64(2**self.bits - 1)
         if not self.is_signed:
@@ -95,8 +101,8 @@ def layouts(names: Iterable[str], modules: Mapping[str, bytes], kernel: Path) ->
             continue
         try:
             structure = _structure(name, modules.get(name), kernel)
-        except (ValueError, ELFError, DWARFError) as error:
-            missing.append(f"kernel:{name}: {error}")
+        except _DAMAGED as error:
+            missing.append(f"kernel:{name}: its types are damaged: {str(error)[:100]}")
             continue
         listed = _fields(structure, "", 0, structure.name) if structure else ()
         if layout := list({field.column: field for field in listed}.values()):
@@ -104,9 +110,9 @@ def layouts(names: Iterable[str], modules: Mapping[str, bytes], kernel: Path) ->
     return Layouts(fields, missing)
 
 
-def with_states(table: pa.Table, plan: Plan, stream: bytes, known: Layouts) -> pa.Table:
+def with_states(table: pa.Table, plan: Plan, stream: bytes, layouts: Layouts) -> pa.Table:
     """`cc_samples` with the columns of the states that came in the stream."""
-    if not known.fields:
+    if not layouts.fields:
         return table
     states: dict[int, list[tuple[int, bytes]]] = {}
     for flow_id, t_us, state in _native.stream.private_states(stream):
@@ -114,7 +120,7 @@ def with_states(table: pa.Table, plan: Plan, stream: bytes, known: Layouts) -> p
     columns: dict[str, npt.NDArray[np.float64]] = {}
     flow_ids, times = (table[name].to_numpy() for name in ("flow_id", "t_us"))
     for flow_id, flow in enumerate(plan["flows"]):
-        layout, sent = known.fields.get(flow["cc"]["name"]), states.get(flow_id)
+        layout, sent = layouts.fields.get(flow["cc"]["name"]), states.get(flow_id)
         rows = np.flatnonzero(flow_ids == flow_id)
         if not layout or not sent or times[rows].tolist() != [t_us for t_us, _ in sent]:
             continue
@@ -126,9 +132,9 @@ def with_states(table: pa.Table, plan: Plan, stream: bytes, known: Layouts) -> p
     for name, values in columns.items():
         array = pa.array(values, mask=np.isnan(values))
         if name in table.column_names:  # of an algorithm's file beside it
-            place = table.column_names.index(name)
+            position = table.column_names.index(name)
             both = np.where(np.isnan(values), table[name].to_numpy(), values)
-            table = table.set_column(place, name, pa.array(both, mask=np.isnan(both)))
+            table = table.set_column(position, name, pa.array(both, mask=np.isnan(both)))
         else:
             table = table.append_column(name, array)
     return table
@@ -169,7 +175,7 @@ def _chosen(name: str, candidates: Iterable[tuple[Structure, bool]]) -> Structur
     pointed = [structure for structure, is_pointed in whole if is_pointed]
     return max(
         pointed or [structure for structure, _ in whole],
-        key=lambda one: (one.name == name, name in one.name or one.name in name, one.bytes),
+        key=lambda each: (each.name == name, name in each.name or each.name in name, each.bytes),
         default=None,
     )
 
@@ -190,8 +196,8 @@ def _fields(type_: Type, path: str, at_bits: int, structure: str, bits: int = 0)
             yield Field(column_of(path, structure), at_bits, width, type_.is_signed, structure)
     elif isinstance(type_, Array):
         for index in range(min(type_.count, MOST_ELEMENTS)):
-            place = at_bits + index * type_.element_bits
-            yield from _fields(type_.element, f"{path}_{index}", place, structure)
+            element_bits = at_bits + index * type_.element_bits
+            yield from _fields(type_.element, f"{path}_{index}", element_bits, structure)
     elif isinstance(type_, Structure):
         value = _READ_WITH.get(type_.name)
         for field in _members(type_, path, at_bits, structure):

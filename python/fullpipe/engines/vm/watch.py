@@ -58,9 +58,9 @@ def last_words(console: list[str]) -> list[str]:
     registers and calls comes after it, and a panic that it causes last. A warning counts where
     nothing worse is said."""
     for words in _VERDICTS:
-        for place, line in enumerate(console):
+        for number, line in enumerate(console):
             if any(word in line for word in words):
-                return _bounded(console[place:])
+                return _bounded(console[number:])
     return console[-_LAST_WORDS:]
 
 

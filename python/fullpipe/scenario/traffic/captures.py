@@ -102,7 +102,10 @@ def read(path: Path, silence_ns: int = SILENCE_NS) -> FlowTrace:
         if flow is None:
             flow = flows[key] = _Flow(len(flows), since_ns, since_ns, is_tcp)
         else:
-            pause_ns = idle_ns or max(since_ns - flow.last_ns, 0)
+            # Times of a capture may jump; no pause is longer than that between the packets.
+            since_last_ns = max(since_ns - flow.last_ns, 0)
+            idle_ns = min(idle_ns, since_last_ns)
+            pause_ns = idle_ns or since_last_ns
             flow.last_ns = max(since_ns, flow.last_ns)
             if pause_ns < silence_ns and not idle_ns:
                 columns["bytes"][flow.open_chunk] += payload

@@ -84,8 +84,8 @@ def _idle_ns(at_ns: int, sequence: int, sender: _Sender) -> int:
     is_new = sequence == sender.end == sender.acknowledged
     if sender.near_ns is None or not is_new:
         return 0
-    idle_ns = at_ns - sender.answer_ns - sender.near_ns
-    return idle_ns if idle_ns > _LATE_NS + _LATE_SHARE * sender.near_ns else 0
+    idle_ns = at_ns - sender.answer_ns - max(sender.near_ns, 0)
+    return idle_ns if idle_ns > _LATE_NS + _LATE_SHARE * max(sender.near_ns, 0) else 0
 
 
 def steady(sizes_bytes: Sequence[int], begins_us: Sequence[int]) -> Steady | None:

@@ -152,8 +152,8 @@ pub(super) fn rate_spec(bytes_per_s: u64, cost: PacketCost) -> [u8; 12] {
 
 /// Time that `bytes` take, in ticks (iproute2 tc_core.c, tc_calc_xmittime()).
 pub(super) fn ticks(bytes: u64, bytes_per_s: u64) -> u32 {
-    let ns = bytes * 1_000_000_000 / bytes_per_s.max(1);
-    u32::try_from(ns.div_ceil(NS_PER_TICK)).unwrap_or(u32::MAX)
+    let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_s.max(1));
+    u32::try_from(ns.div_ceil(NS_PER_TICK.into())).unwrap_or(u32::MAX)
 }
 
 pub(super) fn us(ns: u64) -> u32 {

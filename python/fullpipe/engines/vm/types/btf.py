@@ -56,8 +56,8 @@ class Btf:
         }
         pointed |= {
             target
-            for one in pointed
-            for kind, _, target, _ in [self._at(one)]
+            for number in pointed
+            for kind, _, target, _ in [self._at(number)]
             if kind in (_CONST, _VOLATILE)
         }
         for number in range(self._first, self.end):
@@ -72,8 +72,8 @@ class Btf:
         for number in range(self._first, self.end):
             kind, members, _, offset = self._at(number)
             if kind == _STRUCT and members and self._name(offset) == name:
-                found = self.type_of(number)
-                return found if isinstance(found, Structure) else None
+                structure = self.type_of(number)
+                return structure if isinstance(structure, Structure) else None
         return None
 
     def type_of(self, number: int, depth: int = 0) -> Type:
@@ -104,9 +104,9 @@ class Btf:
     def _members(self, offset: int, count: int, depth: int) -> Iterator[Member]:
         has_bits = self._has_flag(offset)
         for index in range(count):
-            text, number, place = _HEAD.unpack_from(self._types, offset + 12 + 12 * index)
-            at, bits = (place & 0xFFFFFF, place >> 24) if has_bits else (place, 0)
-            yield Member(self._text(text), at, bits, self.type_of(number, depth + 1))
+            text, number, word = _HEAD.unpack_from(self._types, offset + 12 + 12 * index)
+            at_bits, bits = (word & 0xFFFFFF, word >> 24) if has_bits else (word, 0)
+            yield Member(self._text(text), at_bits, bits, self.type_of(number, depth + 1))
 
     def _bytes_of(self, number: int) -> int:
         for _ in range(_DEPTH):
@@ -135,10 +135,10 @@ class Btf:
     def _name(self, offset: int) -> str:
         return self._text(_HEAD.unpack_from(self._types, offset)[0])
 
-    def _text(self, place: int) -> str:
-        if place < self._first_text:
-            return self._base._text(place) if self._base else ""
-        start = place - self._first_text
+    def _text(self, offset: int) -> str:
+        if offset < self._first_text:
+            return self._base._text(offset) if self._base else ""
+        start = offset - self._first_text
         end = self._texts.find(b"\0", start)
         return self._texts[start : max(end, start)].decode("utf-8", "replace")
 

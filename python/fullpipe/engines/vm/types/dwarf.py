@@ -109,18 +109,30 @@ def _array(die: DIE, depth: int) -> Type:
     ranges = [child for child in die.iter_children() if child.tag == "DW_TAG_subrange_type"]
     element = _type(_referred(die), depth + 1)
     bare = _bare(_referred(die))
-    if len(ranges) != 1 or bare is None or "DW_AT_upper_bound" not in ranges[0].attributes:
+    if len(ranges) != 1 or bare is None:
         return None
-    count = _number(ranges[0], "DW_AT_upper_bound") + 1
+    if "DW_AT_count" in ranges[0].attributes:  # as clang writes it
+        count = _number(ranges[0], "DW_AT_count")
+    elif "DW_AT_upper_bound" in ranges[0].attributes:
+        count = _number(ranges[0], "DW_AT_upper_bound") + 1
+    else:
+        return None
     return Array(element, count, _number(bare, "DW_AT_byte_size") * 8)
 
 
 def _member(die: DIE, depth: int) -> Member:
-    place = _number(die, "DW_AT_data_bit_offset")
-    if "DW_AT_data_bit_offset" not in die.attributes:
-        place = _number(die, "DW_AT_data_member_location") * 8
     bits = _number(die, "DW_AT_bit_size")
-    return Member(_text(die), place, bits, _type(_referred(die), depth + 1))
+    at_bits = _number(die, "DW_AT_data_bit_offset")
+    if "DW_AT_data_bit_offset" not in die.attributes:
+        at_bits = _number(die, "DW_AT_data_member_location") * 8
+    if "DW_AT_bit_offset" in die.attributes:
+        # DWARF 3, 5.5.6: from the most significant bit of the storage that holds the field.
+        bare = _bare(_referred(die))
+        storage = _number(die, "DW_AT_byte_size") or (
+            _number(bare, "DW_AT_byte_size") if bare else 0
+        )
+        at_bits += 8 * storage - _number(die, "DW_AT_bit_offset") - bits
+    return Member(_text(die), at_bits, bits, _type(_referred(die), depth + 1))
 
 
 def _referred(die: DIE | None) -> DIE | None:
