@@ -26,7 +26,7 @@ pub(crate) fn carry_out(
         None => run_here(request, processors, ready, sink),
         Some(peer) => two_hosts::run(request, peer, sink),
     };
-    if let Err(reason) = watch_sockets(&request.objects) {
+    if let Err(reason) = watch_sockets(&request.objects, request.cc_states) {
         sink.put(&Frame::Fact(
             "no recoveries and undos".into(),
             reason.into(),

@@ -76,7 +76,7 @@ impl<'a> Session<'a> {
         peer_link: Option<PeerLink>,
     ) -> Result<Self, String> {
         // Where it cannot be done, totals have no number, and carry_out() says why.
-        let _ = watch_sockets(&request.objects);
+        let _ = watch_sockets(&request.objects, request.cc_states);
         let poller = Poller::new().map_err(|error| format!("epoll: {error}"))?;
         let requests_to_end = poller
             .watch_end_signals()

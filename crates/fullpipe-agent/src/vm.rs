@@ -87,7 +87,7 @@ fn serve() -> Result<(), String> {
     let shared = Shared::find()?;
     let ready = load_sets()?;
     // Reading the kernel's types takes long. Where it cannot be done, the run says why.
-    let _ = watch_sockets(READY);
+    let _ = watch_sockets(READY, true);
     let wake_ns = (now_ns() + READY_GRID_NS / 10).next_multiple_of(READY_GRID_NS);
     shared.say_ready()?;
     sleep_until(wake_ns);

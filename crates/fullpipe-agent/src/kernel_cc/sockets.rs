@@ -11,6 +11,9 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, ObjectBuilder};
 /// The object among those of a run or of the machine's image.
 pub(crate) const OBJECT: &str = "sockets.o";
 
+/// The program that keeps private states.
+const OF_STATES: &str = "fp_info";
+
 /// Facts by socket; `Err`: why this kernel does not tell them.
 static MAPS: OnceLock<Result<Maps, String>> = OnceLock::new();
 
@@ -62,16 +65,17 @@ fn value_of(map: &MapHandle, socket: BorrowedFd<'_>) -> libbpf_rs::Result<Option
     map.lookup(&socket.as_raw_fd().to_ne_bytes(), MapFlags::ANY)
 }
 
-/// Makes the kernel tell from now on, by the object in that folder; the first call decides. The error
-/// says why it does not.
-pub(crate) fn watch_sockets(folder: &str) -> Result<(), &'static str> {
-    match MAPS.get_or_init(|| attach(&format!("{folder}/{OBJECT}"))) {
+/// Makes the kernel tell from now on, by the object in that folder; the first call decides. Without
+/// `with_states` nothing is kept for the sockets of others, of which any program may ask TCP_INFO. The
+/// error says why the kernel does not tell.
+pub(crate) fn watch_sockets(folder: &str, with_states: bool) -> Result<(), &'static str> {
+    match MAPS.get_or_init(|| attach(&format!("{folder}/{OBJECT}"), with_states)) {
         Ok(_) => Ok(()),
         Err(sentence) => Err(sentence),
     }
 }
 
-fn attach(path: &str) -> Result<Maps, String> {
+fn attach(path: &str, with_states: bool) -> Result<Maps, String> {
     let bytes = fs::read(path).map_err(|error| format!("{path}: {error}"))?;
     // The caller says it; libbpf would write on standard error.
     libbpf_rs::set_print(None);
@@ -82,7 +86,9 @@ fn attach(path: &str) -> Result<Maps, String> {
     let object = open.load().map_err(failed)?;
     let mut links = Vec::new();
     for program in object.progs_mut() {
-        links.push(program.attach().map_err(failed)?);
+        if with_states || program.name() != OF_STATES {
+            links.push(program.attach().map_err(failed)?);
+        }
     }
     let handle = |name: &str| {
         let map = object.maps().find(|map| map.name() == name);
