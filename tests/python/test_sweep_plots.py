@@ -107,6 +107,34 @@ def test_a_heat_map_has_an_axis_in_the_order_of_its_quantities(store: Store) -> 
     assert np.nanmean(heat.values) == pytest.approx(np.mean([row["utilisation"] for row in rows]))
 
 
+def test_a_cell_not_to_be_trusted_is_crossed_out_in_its_own_panel_row_and_column(
+    tmp_path: Path,
+) -> None:
+    """A run carries nothing where its buffer, a share of rate x RTT, holds no packet of 1514 B."""
+    rates, rtts, buffers = (2, 8), (5, 10, 40), (0.5, 4)
+    scenario = {
+        "duration": "2s", "warmup": "500ms", "flow": [{"cc": "reno"}],
+        "path": {"rate": "{rate}", "rtt": "{rtt}", "buffer": "{buffer}bdp"},
+    }  # fmt: skip
+    axes = {"rate": [f"{n}mbit" for n in rates], "rtt": [f"{n}ms" for n in rtts],
+            "buffer": list(buffers)}  # fmt: skip
+    made, _ = filled(tmp_path / "store", sweep(scenario=scenario, axis=axes, sweep={"seeds": 1}))
+    chart = make_chart(made, Request("utilisation", "rtt", "buffer", "rate", "heat"))
+    assert [panel.title for panel in chart.panels] == [
+        "bottleneck rate 2mbit",
+        "bottleneck rate 8mbit",
+    ]
+    for rate, panel in zip(rates, chart.panels, strict=True):
+        dead = [
+            (row, column)
+            for row, buffer in enumerate(buffers) for column, rtt in enumerate(rtts)
+            if buffer * rate * rtt * 1000 / 8 < 1514
+        ]  # fmt: skip
+        assert len(dead) == {2: 2, 8: 0}[rate]
+        assert panel.heat is not None and panel.heat.crossed == tuple(dead)
+        assert panel.heat.x_labels == ("5ms", "10ms", "40ms")
+
+
 def test_no_cell_of_a_front_is_beaten_in_both(store: Store) -> None:
     request = Request("goodput_bps", "queue_delay_p95_ms", kind="pareto")
     panel = make_chart(store, request).panels[0]
