@@ -33,5 +33,6 @@ mod ring;
 mod seen;
 mod sends;
 mod starts;
+mod starts_by_hand;
 mod tarn;
 mod tarn_by_hand;
