@@ -141,3 +141,54 @@ fn careful_resume_validates_a_jump_of_which_an_initial_window_is_in_flight() {
         assert_eq!(flow.ctl.ssthresh, ssthresh, "{flight} in flight");
     }
 }
+
+#[test]
+fn a_jump_ends_when_it_is_sent_when_its_first_packet_arrives_or_behind_an_rtt() {
+    // Draft section 3.3. The jump is to 200 packets, ssthresh above it until it ends.
+    let changes = [("start", 3), ("saved_cwnd", 400), ("saved_rtt_us", 100_000)];
+    for (flight, acked, bytes_beyond, wait_us, is_over) in [
+        (150, 10, 0, 100_000, false),
+        (150, 10, 0, 100_001, true),
+        (189, 10, 0, 0, false),
+        (190, 10, 0, 0, true),
+        (150, 10, 1, 0, true),
+    ] {
+        let mut flow = Caller::prepared("reno", 10, &changes, |conn| conn.is_paced = 1);
+        (flow.conn.snd_una, flow.conn.snd_nxt) = (10 * MSS, 10 * MSS);
+        flow.event(EventKind::Rtt, 100_000, 10);
+        assert_eq!((flow.ctl.cwnd, flow.ctl.ssthresh), (200, 201));
+        flow.conn.packets_out = flight;
+        flow.conn.snd_nxt += flight * MSS;
+        flow.conn.snd_una += bytes_beyond;
+        flow.wait_us(wait_us);
+        flow.event(EventKind::Rtt, 100_000, acked);
+        assert_eq!(
+            flow.ctl.ssthresh == INFINITE,
+            is_over,
+            "{flight}, {wait_us}"
+        );
+    }
+}
+
+#[test]
+fn rapid_starts_floor_is_the_least_rtt_of_between_half_and_a_whole_rtt() {
+    // Draft section 3.1: a queue has built when rtt_floor rose. Two halves of the least RTT, 20 ms
+    // each, are kept, of which the older one goes when the newer one is over; both after a whole one.
+    for times_us in [
+        &[(19_999, 8), (20_000, 8), (39_999, 8), (40_000, 4)][..],
+        &[(20_000, 8), (39_999, 8), (40_000, 4)],
+        &[(39_999, 8)],
+        &[(40_000, 4)],
+    ] {
+        let mut flow = Caller::with("reno", 10, &[("start", 4)]);
+        flow.event(EventKind::Rtt, 40_000, 4);
+        let begin_us = flow.conn.now_us;
+        for &(us, growth) in times_us {
+            flow.wait_us(begin_us + us - flow.conn.now_us);
+            flow.event(EventKind::Rtt, 60_000, 4);
+            let before = flow.ctl.cwnd;
+            flow.deliver(4);
+            assert_eq!(flow.ctl.cwnd - before, growth, "{times_us:?}, {us} us");
+        }
+    }
+}
