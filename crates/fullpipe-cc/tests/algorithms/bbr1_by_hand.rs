@@ -146,6 +146,16 @@ fn bandwidth_is_rounded_down_and_needs_a_valid_sample() {
 }
 
 #[test]
+fn on_a_connection_that_has_run_the_first_round_is_of_what_was_sent_since() {
+    // bbr_init(): next_rtt_delivered = tp->delivered.
+    for (before, rounds) in [(1, 0), (0, 1)] {
+        let mut hand = Hand::with("bbr1", &[], |conn| conn.delivered = 5000);
+        with_ack(&mut hand, |ack| ack.prior_delivered -= before);
+        assert_eq!(hand.cc.info().round_count, rounds);
+    }
+}
+
+#[test]
 fn a_round_ends_where_what_was_sent_at_its_beginning_is_delivered() {
     let mut hand = Hand::new("bbr1");
     for (before, rounds) in [(0, 1), (1, 1), (0, 2)] {
