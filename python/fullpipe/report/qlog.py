@@ -24,7 +24,7 @@ from fullpipe.base.units import counted
 from fullpipe.congestion.stacks import is_stack
 from fullpipe.metrics.view import View
 from fullpipe.recording.recording import Recording
-from fullpipe.scenario.traffic.captures import packets_of, payload_bytes
+from fullpipe.scenario.traffic.capture_packets import packets_of, payload_bytes
 
 _SCHEMA = "urn:ietf:params:qlog:file:sequential"
 _EVENTS = "urn:ietf:params:qlog:events:quic"

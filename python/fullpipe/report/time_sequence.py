@@ -19,7 +19,7 @@ from fullpipe.base.units import KIB, format_time
 from fullpipe.metrics.view import Floats
 from fullpipe.plots import style
 from fullpipe.plots.model import Plot, Trace
-from fullpipe.scenario.traffic.captures import packets_of, payload_bytes
+from fullpipe.scenario.traffic.capture_packets import packets_of, payload_bytes
 
 _WRAP = 1 << 32
 _SACK, _SCALE = 5, 3

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fullpipe.base.errors import UserError
 from fullpipe.base.packets import FULL_FRAME_BYTES, LINK_HEADER_BYTES
 from fullpipe.scenario.link_trace_generators import Made
-from fullpipe.scenario.traffic.captures import packets_of, payload_bytes
+from fullpipe.scenario.traffic.capture_packets import ip_bytes, packets_of, payload_bytes
 
 Floats = npt.NDArray[np.float64]
 
@@ -95,7 +95,7 @@ def _read(capture: Path) -> tuple[Floats, Floats, list[_Flow]]:
         time_s = (at_ns - zero_ns) / 1e9
         times, sizes = packets.setdefault(bytes(packet.dst), (array("d"), array("d")))
         times.append(time_s)
-        sizes.append(payload_bytes(packet, 0) + _header_bytes(packet) + LINK_HEADER_BYTES)
+        sizes.append(ip_bytes(packet) + LINK_HEADER_BYTES)
         if isinstance(packet.data, dpkt.tcp.TCP):
             _take(flows, packet, time_s)
     if not packets:
@@ -106,10 +106,6 @@ def _read(capture: Path) -> tuple[Floats, Floats, list[_Flow]]:
     order = np.argsort(np.array(times), kind="stable")
     towards = [flow for (_, _, end, _), flow in flows.items() if end == host]
     return np.array(times)[order], np.array(sizes)[order], towards
-
-
-def _header_bytes(packet: Any) -> int:
-    return int(packet.hl * 4) if isinstance(packet, dpkt.ip.IP) else 40
 
 
 def _take(flows: dict[tuple[bytes, int, bytes, int], _Flow], packet: Any, time_s: float) -> None:

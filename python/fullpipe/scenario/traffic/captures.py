@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import dpkt
 import numpy as np
 
 from fullpipe.base.errors import UserError
-from fullpipe.base.supplied import open_regular
+from fullpipe.scenario.traffic.capture_packets import packets_of, payload_bytes
 from fullpipe.scenario.traffic.traces import LARGEST, MAX_CHUNKS, Integers
 from fullpipe.scenario.traffic.writing import Senders, Steady, steady
 
@@ -25,28 +25,6 @@ from fullpipe.scenario.traffic.writing import Senders, Steady, steady
 SILENCE_NS = 100 * 10**6
 #: Flows that sent for longer are named where nothing tells what set their rate.
 _LONG_NS = 10**9
-#: Sizes of the headers of a record and a block; a capture may end only before one.
-_HEADERS = (8, 16)
-
-
-class _Whole:
-    """A file that raises EOFError where it ends within a record."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.name = file.name
-
-    def read(self, count: int = -1) -> bytes:
-        data = self._file.read(count)
-        if count > 0 and len(data) < count and (data or count not in _HEADERS):
-            raise EOFError
-        return data
-
-    def seek(self, *where: int) -> int:
-        return self._file.seek(*where)
-
-    def tell(self) -> int:
-        return self._file.tell()
 
 
 class FlowTrace(NamedTuple):
@@ -141,48 +119,6 @@ def _trace_of(columns: Mapping[str, array[int]], flows: Sequence[_Flow]) -> Flow
     return FlowTrace(arrays, applications, untold)
 
 
-def packets_of(path: Path) -> Iterator[tuple[int, Any]]:
-    """(time in ns, to 1 us; IP packet as dpkt reads it) of every IP packet of a capture.
-
-    Raises UserError where it cannot be read, is no capture, is empty, cut off or damaged."""
-    try:
-        with open_regular(path) as file:
-            whole = _Whole(file)
-            try:
-                reader = dpkt.pcap.UniversalReader(whole)
-            except (ValueError, dpkt.UnpackError, struct.error):
-                raise UserError(f"{path}: no capture; pcap and pcapng files are") from None
-            link = reader.datalink()
-            for seconds, frame in reader:
-                packet = _ip_of(link, frame)
-                if packet is not None:
-                    yield round(float(seconds) * 1e6) * 1000, packet
-    except EOFError:
-        if path.stat().st_size == 0:
-            raise UserError(f"{path}: is empty; a capture has at least a header") from None
-        raise UserError(f"{path}: is cut off: its last packet is not whole") from None
-    except (ValueError, dpkt.UnpackError, struct.error) as error:
-        raise UserError(f"{path}: damaged: {error}") from None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-
-
-def _ip_of(link: int, frame: bytes) -> Any:
-    """The IP packet in a frame; None for others."""
-    try:
-        if link == dpkt.pcap.DLT_EN10MB:
-            packet = dpkt.ethernet.Ethernet(frame).data
-        elif link == dpkt.pcap.DLT_LINUX_SLL:
-            packet = dpkt.sll.SLL(frame).data
-        elif frame[:1] and frame[0] >> 4 == 6:
-            packet = dpkt.ip6.IP6(frame)
-        else:
-            packet = dpkt.ip.IP(frame)
-    except (dpkt.UnpackError, struct.error, AttributeError, IndexError):
-        return None
-    return packet if isinstance(packet, dpkt.ip.IP | dpkt.ip6.IP6) else None
-
-
 def _transport_of(packet: Any) -> tuple[tuple[bytes, bytes], int, bool] | None:
     """(address and port of sender and receiver, payload, whether it is TCP) of a packet of TCP or
     UDP; None for others."""
@@ -194,11 +130,3 @@ def _transport_of(packet: Any) -> tuple[tuple[bytes, bytes], int, bool] | None:
     near = packet.src + struct.pack("!H", segment.sport)
     far = packet.dst + struct.pack("!H", segment.dport)
     return (near, far), payload, is_tcp
-
-
-def payload_bytes(packet: Any, header: int) -> int:
-    """Payload of an IP packet behind a transport's header, by the headers' lengths: captures may
-    hold headers only."""
-    if isinstance(packet, dpkt.ip.IP):
-        return int(packet.len - packet.hl * 4 - header)
-    return int(packet.plen - header)
