@@ -1,5 +1,6 @@
 """Pages from HAR files as browsers and tools write them (tests/data/har)."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,9 @@ def har(tmp_path: Path, *responses: dict[str, Any]) -> Path:
         # Headers as text, "server: x" and "a: bc" with their line ends.
         ({"status": 200, "headersSize": -1, "bodySize": 5,
           "headers": [{"name": "server", "value": "x"}, {"name": "a", "value": "bc"}]}, 23),
+        # 181281 B of which compression saved 123675.
+        ({"status": 200, "headersSize": -1, "bodySize": -1,
+          "content": {"size": 181281, "compression": 123675}}, 57606),
         # HTTP/1.1 204 and an empty line.
         ({"status": 204, "headersSize": -1, "bodySize": -1}, 17),
     ],
@@ -118,3 +122,54 @@ def test_bad_sizes_are_refused_by_key(tmp_path: Path) -> None:
     ]:
         with pytest.raises(UserError, match=rf"page\.har: {key}: must be a number"):
             levels_of_har(har(tmp_path, response))
+
+
+def test_only_addresses_in_the_network_count(tmp_path: Path) -> None:
+    answer = {"status": 200, "_transferSize": 500}
+    addresses = (
+        "https://a.example/",
+        "wss://a.example/feed",
+        "chrome-extension://abc/x.js",
+        "blob:https://a.example/1",
+        "data:text/plain,x",
+        "moz-extension://abc/y.js",
+    )
+    entries = [{"request": {"url": url}, "response": answer} for url in addresses]
+    path = tmp_path / "page.har"
+    path.write_text(json.dumps({"log": {"entries": entries}}))
+    page = page_of_har(path)
+    assert page.levels == [["500B"], ["500B"]]
+    assert page.notes == ["4 answers left out: no address in the network"]
+
+
+def test_pages_are_told_apart_by_number_too_and_refused_where_no_answer_names_one(
+    tmp_path: Path,
+) -> None:
+    def written(*references: int | None) -> Path:
+        entries = [
+            {"response": {"status": 200, "_transferSize": 100 + index}, "pageref": reference}
+            for index, reference in enumerate(references)
+        ]
+        path = tmp_path / "pages.har"
+        path.write_text(json.dumps({"log": {"pages": [{"id": 1}, {"id": 2}], "entries": entries}}))
+        return path
+
+    with pytest.raises(UserError, match=r"2 page loads.*'1' \(1 answer, 100 B\), '2' \(1"):
+        levels_of_har(written(1, 2))
+    assert levels_of_har(written(1, 2), "2") == [["101B"]]
+    with pytest.raises(UserError, match=r"log\.pages: 2, of which no answer names its own; give"):
+        levels_of_har(written(None, None))
+
+
+def test_a_har_may_be_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = gzip.compress((HARS / "browsertime.har").read_bytes())
+    path = tmp_path / "browsertime.har.gz"
+    path.write_bytes(packed)
+    assert levels_of_har(path, "page_1_1") == levels_of_har(HARS / "browsertime.har", "page_1_1")
+    path.write_bytes(packed[:-20])
+    with pytest.raises(UserError, match="its gzip is cut off"):
+        levels_of_har(path)
+    monkeypatch.setattr("fullpipe.scenario.har.MAX_FILE_BYTES", 2**20)
+    path.write_bytes(gzip.compress(bytes(2**20 + 1)))
+    with pytest.raises(UserError, match="holds more than 1 MiB"):
+        levels_of_har(path)

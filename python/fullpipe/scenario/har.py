@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,8 +38,12 @@ MAX_ENTRIES = 10_000
 _REDIRECTS = (301, 302, 303, 307, 308)
 #: Answers that have no body (RFC 9110, section 6.4.1).
 _BODILESS = (204, 205, 304)
+#: What Safari writes as `_fetchType` beside "Network Load".
+_NOT_LOADED = ("Memory Cache", "Disk Cache", "Service Worker", "Inspector Override")
 #: Internet Explorer groups the digits of a Content-Length.
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
+#: Scheme of an address (RFC 3986, section 3.1).
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 #: Page loads that an error lists.
 _LISTED = 12
 
@@ -86,6 +91,8 @@ def page_of_har(path: Path, page: str | None = None) -> HarPage:
         raise UserError(f"--har-page {page}: no page load of {path}; it has {names}")
     if page is None and len(loads) > 1:
         raise UserError(_ambiguous(path, log, entries, [load for load in loads if load]))
+    if not loads:
+        _check_ungrouped(path, log)
     if page is not None:
         unnamed = sum(_pageref(entry) is None for _, entry in entries)
         if unnamed:
@@ -126,6 +133,16 @@ def _ambiguous(
     )
 
 
+def _check_ungrouped(path: Path, log: dict[str, Any]) -> None:
+    """Raises UserError where answers that name no page are those of several."""
+    pages = log.get("pages")
+    if isinstance(pages, list) and len(pages) > 1:
+        raise UserError(
+            f"{path}: log.pages: {len(pages)}, of which no answer names its own; give every one in "
+            "log.entries its pageref, or save one page load"
+        )
+
+
 def _log(path: Path) -> dict[str, Any]:
     try:
         size = path.stat().st_size
@@ -138,6 +155,7 @@ def _log(path: Path) -> dict[str, Any]:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    content = _unpacked(path, content)
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -152,9 +170,27 @@ def _log(path: Path) -> dict[str, Any]:
     return log
 
 
+def _unpacked(path: Path, content: bytes) -> bytes:
+    if not content.startswith(b"\x1f\x8b"):
+        return content
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        unpacked = unpacker.decompress(content, MAX_FILE_BYTES)
+    except zlib.error as error:
+        raise UserError(f"{path}: its gzip is damaged: {error}") from None
+    if not unpacker.eof:
+        raise UserError(
+            f"{path}: its gzip is cut off, or holds more than {MAX_FILE_BYTES >> 20} MiB: save the "
+            "HAR without content"
+        )
+    return unpacked
+
+
 def _pageref(entry: Any) -> str | None:
+    """The page load of an answer; some tools number them."""
     page = entry.get("pageref") if isinstance(entry, dict) else None
-    return page if isinstance(page, str) and page else None
+    is_name = isinstance(page, str | int) and not isinstance(page, bool)
+    return str(page) or None if is_name else None
 
 
 def _answers(path: Path, log: dict[str, Any], entries: Sequence[tuple[int, Any]]) -> list[_Answer]:
@@ -190,7 +226,7 @@ def _answer(entry: Any, where: str, is_firefox: bool, counts_headers: bool) -> _
     request = entry.get("request")
     request = request if isinstance(request, dict) else {}
     url = request.get("url")
-    if isinstance(url, str) and url.startswith(("data:", "blob:", "about:")):
+    if isinstance(url, str) and _is_local(url):
         return _Answer(start, status, None, "no address in the network")
     whole = _number(response, "_transferSize", f"{where}.response")
     body = _number(response, "bodySize", f"{where}.response")
@@ -206,13 +242,19 @@ def _answer(entry: Any, where: str, is_firefox: bool, counts_headers: bool) -> _
     return _Answer(start, status, whole)
 
 
+def _is_local(url: str) -> bool:
+    """Whether an address has a scheme of no network, such as `data:` or `chrome-extension:`."""
+    scheme = _SCHEME.match(url)
+    return scheme is not None and scheme[1].lower() not in ("http", "https", "ws", "wss")
+
+
 def _is_cached(
     entry: dict[str, Any], response: dict[str, Any], status: int, is_firefox: bool
 ) -> bool:
     """A 304 came over the network, though its content is in the cache."""
     cache = entry.get("cache")
     cache = cache if isinstance(cache, dict) else {}
-    if entry.get("_fromCache") or entry.get("_fetchType") in ("Memory Cache", "Disk Cache"):
+    if entry.get("_fromCache") or entry.get("_fetchType") in _NOT_LOADED:
         return True
     if status == 304:
         return False
@@ -239,7 +281,12 @@ def _by_parts(
     if body < 0 or body == unpacked:
         # RFC 9110, section 8.6: the length of the body on the wire.
         length = _content_length(response)
-        body = length if length >= 0 and (body < 0 or length < body) else max(body, unpacked)
+        if length >= 0 and (body < 0 or length < body):
+            body = length
+        elif isinstance(content, dict):
+            # HAR 1.2: how many bytes compression saved.
+            saved = _number(content, "compression", f"{where}.content")
+            body = max(body, unpacked) - min(max(saved, 0), max(unpacked, 0))
     return headers + (max(0, body) if has_body else 0) or _least(response, status)
 
 
