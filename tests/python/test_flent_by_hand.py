@@ -190,7 +190,7 @@ def test_a_total_is_the_mean_times_the_time(tmp_path: Path) -> None:
     assert (half.bytes_delivered, half.certain) == (3_000_000, False)
     silent = read(tmp_path, raw_values={"TCP upload": []})
     assert flow_totals(silent)[0].start_s == 5  # half of what 20 s are beyond 10 s
-    for bad in ({"UNITS": "bits/s"}, {"MEAN_VALUE": -1}, {"MEAN_VALUE": 1.1e7},
+    for bad in ({"UNITS": "ms"}, {"MEAN_VALUE": -1}, {"MEAN_VALUE": 1.1e7},
                 {"ELAPSED_TIME": -1}, {"ELAPSED_TIME": 1.1e7}):  # fmt: skip
         with pytest.raises(FlentError):
             flow_totals(read(tmp_path, series=bad))

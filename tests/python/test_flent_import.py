@@ -409,3 +409,53 @@ def test_a_bar_of_shares_gives_each_direction_the_room_of_its_goodput(tmp_path: 
     assert room[False] == pytest.approx(274.03, abs=1)
     down = [flow["goodput_bps"] for flow in run.summary["flows"] if flow["direction"] == "down"]
     assert room[True] == pytest.approx(sum(down) / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("units", "per_mbps"),
+    [("Mbit/s", 1.0), ("kbit/s", 1e3), ("Kbps", 1e3), ("bits/s", 1e6), ("Gbits/s", 1e-3)],
+)
+def test_a_flow_counts_by_its_unit(tmp_path: Path, units: str, per_mbps: float) -> None:
+    document = flent_document((8.0,))
+    meta = document["metadata"]["SERIES_META"]["TCP upload::1"]
+    meta |= {"UNITS": units, "MEAN_VALUE": 8.0 * per_mbps}
+    for entry in document["raw_values"]["TCP upload::1"]:
+        if "val" in entry:
+            entry["val"] *= per_mbps
+    (flow,) = rows(imported(tmp_path, document), "flows")
+    assert flow["bytes_delivered"] == 10_000_000
+    del meta["MEAN_VALUE"]
+    (tmp_path / "interim").mkdir()
+    (flow,) = rows(imported(tmp_path / "interim", document), "flows")
+    assert flow["bytes_delivered"] == 10_000_000
+
+
+def test_a_unit_of_no_rate_is_refused(tmp_path: Path) -> None:
+    document = flent_document((8.0,))
+    document["metadata"]["SERIES_META"]["TCP upload::1"]["UNITS"] = "packets"
+    with pytest.raises(FlentError, match=r"\['TCP upload::1'\].UNITS: is packets; must be Mbits/s"):
+        imported(tmp_path, document)
+
+
+def test_a_flow_without_a_value_is_left_out_and_said_so(tmp_path: Path) -> None:
+    document = flent_document()
+    del document["metadata"]["SERIES_META"]["TCP upload::2"]["MEAN_VALUE"]
+    document["raw_values"]["TCP upload::2"] = []
+    document["results"]["TCP upload::2"] = [None] * len(document["x_values"])
+    recording = imported(tmp_path, document)
+    assert [flow["flow"] for flow in rows(recording, "flows")] == ["TCP upload::1"]
+    assert recording.metadata["flent"]["warnings"] == [
+        "1 flow(s) left out without any value (such as TCP upload::2)"
+    ]
+
+
+def test_what_flent_interpolated_stands_in_for_raw_values(tmp_path: Path) -> None:
+    """10.2 s at 4 Mbit/s: 51 points of the grid, of 0.2 s each."""
+    document = flent_document()
+    del document["metadata"]["SERIES_META"]["TCP upload::2"]["MEAN_VALUE"]
+    document["raw_values"]["TCP upload::2"] = []
+    recording = imported(tmp_path, document)
+    assert rows(recording, "flows")[1]["bytes_delivered"] == 5_100_000
+    assert "no raw values of 1 flow(s) (such as TCP upload::2)" in " ".join(
+        recording.metadata["flent"]["warnings"]
+    )

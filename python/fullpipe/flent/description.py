@@ -9,7 +9,7 @@ from typing import Any
 import fullpipe
 from fullpipe.flent.document import FlentFile, clean, number
 from fullpipe.flent.identity import Identity, identify, mislabelled
-from fullpipe.flent.series import FlowTotal, file_step, flow_totals
+from fullpipe.flent.series import FlowTotal, file_step, flow_totals, stands_on_its_grid
 
 
 def describe(
@@ -97,11 +97,20 @@ def _warnings(
         clean(total.series)
         for total in totals
         if file.meta_number(total.series, "MEAN_VALUE") is None
+        and not stands_on_its_grid(file, total.series)
     ]
     if guessed:
         problems.append(
             f"no netperf total for {len(guessed)} flow(s) (such as {guessed[0]}): "
             "interim results are added up instead"
+        )
+    if lost := [clean(name) for name in file.unmeasured]:
+        problems.append(f"{len(lost)} flow(s) left out without any value (such as {lost[0]})")
+    grids = [total.series for total in totals if stands_on_its_grid(file, total.series)]
+    if grids:
+        problems.append(
+            f"no raw values of {len(grids)} flow(s) (such as {clean(grids[0])}): Flent's "
+            "interpolated ones stand in for them"
         )
     failed = file.metadata.get("FAILED_RUNNERS")
     if failed:

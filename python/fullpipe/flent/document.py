@@ -36,6 +36,9 @@ _TCP = re.compile(r"TCP (?!.*::tcp_)")
 _DOWN = re.compile(r"(?<![a-z])down(?:load|link|stream)?(?![a-z])|maerts", re.IGNORECASE)
 _UP = re.compile(r"(?<![a-z])up(?:load|link|stream)?(?![a-z])", re.IGNORECASE)
 _PING = re.compile(r"Ping \(ms\)(?!.* avg$)")
+#: Units of a flow, which Flent writes as Mbits/s and other tools otherwise.
+_RATE_UNIT = re.compile(r"([kmgt]?)(?:bits?/s(?:ec)?|bps)", re.IGNORECASE)
+_MBPS = {"": 1e-6, "k": 1e-3, "m": 1.0, "g": 1e3, "t": 1e6}
 _QDISC = re.compile(r"qdisc_stats_(?!.*::)(.*)")
 
 
@@ -131,6 +134,15 @@ class FlentFile:
             return None
         return number(value, f"{self.path}: metadata.SERIES_META[{clean(series)!r}].{key}")
 
+    def mbps_unit(self, series: str) -> float:
+        """One of the unit of a flow's values in Mbit/s. Raises FlentError for no unit of rates."""
+        units = self.series_meta(series).get("UNITS", "Mbits/s")
+        unit = _RATE_UNIT.fullmatch(_text(units) or "Mbits/s")
+        if unit is None:
+            where = f"{self.path}: metadata.SERIES_META[{clean(series)!r}].UNITS"
+            raise FlentError(f"{where}: is {_short(units)}; must be Mbits/s, as of a TCP flow")
+        return _MBPS[unit[1].lower()]
+
     @cached_property
     def flows(self) -> list[tuple[str, str]]:
         """Series that are single TCP flows, with their direction (`up`, `down`): in the order of
@@ -140,8 +152,18 @@ class FlentFile:
         units of the metadata. Older files lack these; there a flow is named after TCP, or has
         netperf's interim results (`dur`) or end results."""
         names = {*self.raw, *self.results, *self.metadata["SERIES_META"]}
-        flows = ((name, self._direction(name)) for name in names if self._is_flow(name))
+        flows = (
+            (name, self._direction(name))
+            for name in names
+            if self._is_flow(name) and self._measured(name)
+        )
         return sorted(flows, key=_natural)
+
+    @cached_property
+    def unmeasured(self) -> list[str]:
+        """Flows of which the file has no value: what should have measured them failed."""
+        names = {*self.raw, *self.results, *self.metadata["SERIES_META"]}
+        return sorted(n for n in names if self._is_flow(n) and not self._measured(n))
 
     def is_computed(self, name: str) -> bool:
         """Whether Flent made a series from others: a sum, a mean, an index."""
@@ -155,11 +177,12 @@ class FlentFile:
         meta = self.series_meta(name)
         runner, units = (_text(meta.get(key)) for key in ("RUNNER", "UNITS"))
         test = _NETPERF_TEST.search(_text(meta.get("COMMAND")))
-        if "::tcp_" in name or self.is_computed(name) or not self._measured(name):
+        if "::tcp_" in name or self.is_computed(name):
             return False
         if runner and not runner.startswith("Netperf"):
             return False
-        if units not in ("", "Mbits/s") and not name.startswith("TCP "):
+        is_rate = _RATE_UNIT.fullmatch(units) is not None
+        if units and not is_rate and not name.startswith("TCP "):
             return False
         if test is not None or _NO_TCP.match(name):
             return test is not None and test[1] in _NETPERF_TCP
@@ -167,7 +190,7 @@ class FlentFile:
             return True
         raw = self.raw.get(name)
         is_netperfs = "ELAPSED_TIME" in meta or (raw is not None and len(raw.with_key("dur")) > 0)
-        return units == "Mbits/s" and is_netperfs
+        return is_rate and is_netperfs
 
     def _direction(self, name: str) -> str:
         """By netperf's test, else by the series' name, else by the test's name."""
@@ -183,7 +206,11 @@ class FlentFile:
 
     def _measured(self, name: str) -> bool:
         mean = self.series_meta(name).get("MEAN_VALUE")
-        return mean not in (None, "") or bool(self.raw.get(name)) or name in self.results
+        if mean not in (None, ""):
+            return True
+        raw, grid = self.raw.get(name), self.results.get(name)
+        has_raw = raw is not None and any(e.get("val") is not None for e in raw.entries)
+        return has_raw or (grid is not None and not bool(np.isnan(grid).all()))
 
     @cached_property
     def pings(self) -> list[str]:

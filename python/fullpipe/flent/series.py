@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fullpipe.flent.container import FlentError
-from fullpipe.flent.document import FlentFile, Floats, clean
+from fullpipe.flent.document import FlentFile, Floats, Raw, clean
 
 #: The largest valid rate (10 Tbit/s).
 MAX_MBPS = 1e7
@@ -61,13 +61,15 @@ def total_bps(file: FlentFile, direction: str) -> float:
 
 
 def interim(file: FlentFile, series: str) -> Interim:
-    """Netperf's interim results of a flow, in the order of time; empty if there are none."""
-    raw = file.raw.get(series)
-    if raw is None:
-        return Interim(np.empty(0), np.empty(0), np.empty(0))
-    raw = raw.with_key("val")
-    ends, mbps = file.since_t0(raw), raw.column("val")
-    lasted = raw.column("dur")
+    """Netperf's interim results of a flow, in the order of time, or what Flent interpolated of them
+    where the file has neither them nor their mean; else empty."""
+    unit = file.mbps_unit(series)
+    raw = file.raw.get(series, Raw(f"{file.path}: results[{clean(series)!r}]", ())).with_key("val")
+    if len(raw):
+        ends, mbps, lasted = file.since_t0(raw), raw.column("val") * unit, raw.column("dur")
+    else:
+        ends, mbps = _grid(file, series)
+        mbps, lasted = mbps * unit, np.full(ends.size, np.nan)
     before = np.diff(ends, prepend=ends[0] - file_step(file) if ends.size else 0.0)
     lasted = np.where(np.isnan(lasted), before, lasted)
     for values, key, most in ((mbps, "val", MAX_MBPS), (lasted, "dur", 1e7)):
@@ -109,10 +111,8 @@ def file_step(file: FlentFile) -> float:
 def _total(file: FlentFile, series: str, direction: str) -> FlowTotal:
     pieces = interim(file, series)
     mean, elapsed = (file.meta_number(series, key) for key in ("MEAN_VALUE", "ELAPSED_TIME"))
-    units = file.series_meta(series).get("UNITS", "Mbits/s")
     where = f"{file.path}: metadata.SERIES_META[{clean(series)!r}]"
-    if mean is not None and units != "Mbits/s":
-        raise FlentError(f"{where}.UNITS: of a TCP flow must be Mbits/s")
+    mean = None if mean is None else mean * file.mbps_unit(series)
     if mean is not None and not 0 <= mean <= MAX_MBPS:
         raise FlentError(f"{where}.MEAN_VALUE: must be from 0 to {MAX_MBPS:g} Mbit/s")
     if elapsed is not None and not 0 <= elapsed <= 1e7:
@@ -125,6 +125,22 @@ def _total(file: FlentFile, series: str, direction: str) -> FlowTotal:
         return FlowTotal(series, direction, counted, start, lasted, bool(elapsed))
     added_up = round(float(pieces.bytes.sum()))
     return FlowTotal(series, direction, added_up, start, max(covered_s, 0.0), False)
+
+
+def stands_on_its_grid(file: FlentFile, series: str) -> bool:
+    """Whether only what Flent interpolated tells of a flow."""
+    raw = file.raw.get(series)
+    has_raw = raw is not None and len(raw.with_key("val")) > 0
+    return not has_raw and file.meta_number(series, "MEAN_VALUE") is None
+
+
+def _grid(file: FlentFile, series: str) -> tuple[Floats, Floats]:
+    """Times and values that Flent interpolated, where nothing else tells of a flow."""
+    grid = file.results.get(series)
+    if grid is None or not stands_on_its_grid(file, series):
+        return np.empty(0), np.empty(0)
+    there = ~np.isnan(grid)
+    return file.x[there], grid[there]
 
 
 def _delay(file: FlentFile) -> float:
