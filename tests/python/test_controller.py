@@ -216,6 +216,16 @@ WRONG = {
     "a name from elsewhere": ("    def on_ack(",
                               "    def on_loss(self, event):\n        pass\n\n    def on_ack(",
                               r"on_loss: nothing calls this method; did you mean on_event\?"),
+    "a mistyped setting": ("title =", "flag = 1\n    title =",
+                           r"Reno\.flag: nothing reads it; did you mean flags\?"),
+    "a mistyped flag": ("title =", "flags = fullpipe.Controller.OWN_CWND\n    title =",
+                        r"no attribute 'OWN_CWND'; did you mean OWNS_CWND\?"),
+    "a mistyped fact": ("acked = ack.acked_sacked", "acked = ack.acked_saked",
+                        r"mine\.py:21: .*'acked_saked'; did you mean acked_sacked\?"),
+    "half a packet": ("acked = ack.acked_sacked", "acked = self.ctl.cwnd = 40.5",
+                      r"mine\.py:21: .*; a decision is a whole number, such as int\(...\)"),
+    "less than nothing": ("acked = ack.acked_sacked", "acked = self.ctl.cwnd = -4",
+                          r"mine\.py:21: .*; a decision is at least 0, and a window less than"),
     "a constant beyond its range": ("Constant(0.5, 0.1", "Constant(0.5, 0.7",r"Reno\.beta: a "),
 }  # fmt: skip
 

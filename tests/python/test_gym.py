@@ -137,6 +137,14 @@ def test_what_is_no_action_is_refused_and_changes_nothing(wrong: Any) -> None:
         assert np.array_equal(asked.step(wanted)[0], spared.step(wanted)[0])
 
 
+@pytest.mark.parametrize("returned", [np.nan, np.inf, None, "much", np.zeros(2)])
+def test_a_reward_that_is_no_finite_number_is_refused(returned: Any) -> None:
+    env = CongestionEnv(SCENARIO, reward=lambda flows: returned)
+    env.reset(seed=1)
+    with pytest.raises(UserError, match=r"reward: returned .*; must return a finite number"):
+        env.step(np.zeros(1, np.float32))
+
+
 def rewarded(link: dict[str, Any], window: Any, after_s: float, step: Any = "rtt") -> float:
     """Mean reward a second, with a window in packets at a time."""
     scenario = {"duration": "12s", "link": [{"name": "a", **link}], "flow": [{"cc": "agent"}]}
@@ -302,6 +310,10 @@ def test_wrong_use_is_a_user_error() -> None:
         CongestionEnv(SCENARIO | {"flow": [{"cc": "cubic"}]})
     with pytest.raises(UserError, match=r"step 'day'"):
         CongestionEnv(SCENARIO, "day")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"reward 3: must be a function"):
+        CongestionEnv(SCENARIO, reward=3)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"scenario None: must be a TOML file, or a table"):
+        CongestionEnv(None)  # type: ignore[arg-type]
     env = CongestionEnv(SCENARIO)
     with pytest.raises(UserError, match="reset"):
         env.step(np.zeros(1, np.float32))

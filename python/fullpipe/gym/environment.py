@@ -24,7 +24,7 @@ from fullpipe.engines.run import Run
 from fullpipe.engines.tables import arrow_tables
 from fullpipe.gym.episode import Document, Episode, Setting, Step
 from fullpipe.gym.observation import LARGEST, LEAST, Floats, within_bounds
-from fullpipe.gym.rewards import FlowStep, default_reward
+from fullpipe.gym.rewards import FlowStep, default_reward, finite
 
 Scenarios = Document | str | Path | Callable[[np.random.Generator], Document]
 
@@ -64,6 +64,8 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
         agents' steps. Raises UserError for a scenario that cannot run or has no agent."""
         if step not in ("rtt", "ack"):
             raise UserError(f"step {step!r}: must be 'rtt' or 'ack'")
+        if not callable(reward):
+            raise UserError(f"reward {reward!r}: must be a function of a sequence of FlowStep")
         self._draw = scenario if callable(scenario) else None
         self._by_ack = step == "ack"
         self._reward = reward
@@ -99,7 +101,7 @@ class CongestionEnv(gymnasium.Env[Floats, Floats]):
 
     def outcome(self, done: Step) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """What `step` returns of a step of the episode."""
-        episode, reward = self.episode, float(self._reward(done.flows))
+        episode, reward = self.episode, finite(self._reward(done.flows))
         return self._observation(done), reward, episode.has_finished, episode.is_over, done.info
 
     @property

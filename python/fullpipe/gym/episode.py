@@ -44,6 +44,8 @@ class Setting:
         """Raises UserError for a scenario that cannot run or has no agent."""
         if isinstance(scenario, str | Path):
             document = load_document(scenario)
+        elif not isinstance(scenario, Mapping):
+            raise UserError(f"scenario {scenario!r}: must be a TOML file, or a table of its shape")
         else:
             document = with_classes(scenario)
         self.document = document

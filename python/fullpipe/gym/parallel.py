@@ -14,7 +14,7 @@ from fullpipe.congestion.policy import FEATURES
 from fullpipe.gym.environment import CongestionEnv, Scenarios
 from fullpipe.gym.episode import Step
 from fullpipe.gym.observation import LARGEST, LEAST, Floats, within_bounds
-from fullpipe.gym.rewards import FlowStep, flow_reward
+from fullpipe.gym.rewards import FlowStep, finite, flow_reward
 
 Rewards = dict[str, float]
 Flags = dict[str, bool]
@@ -94,7 +94,7 @@ class CongestionParallelEnv:
         count = len(self.possible_agents)
         ends = dict(zip(self.possible_agents, done.finished, strict=True))
         rewards = {
-            agent: float(self._reward(flow, count))
+            agent: finite(self._reward(flow, count))
             for agent, flow in zip(self.possible_agents, done.flows, strict=True)
             if agent in self.agents
         }

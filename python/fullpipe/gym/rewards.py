@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, SupportsFloat
+
+from fullpipe.base.errors import UserError
 
 #: Costs in the default reward: of a second with one base RTT of queueing delay, in seconds of a
 #: full link; and of a lost packet, in packets.
@@ -37,3 +40,14 @@ def flow_reward(flow: FlowStep, flows: int) -> float:
     delay = flow.rtt_s / flow.base_rtt_s - 1.0 if flow.rtt_s else 0.0
     earned = flow.packet_s * (flow.delivered - _LOSS_COST * flow.lost)
     return earned - _DELAY_COST * flow.elapsed_s * min(max(delay, 0.0), _MAX_DELAY) / flows
+
+
+def finite(reward: SupportsFloat) -> float:
+    """What a function of rewards returned. Raises UserError for no finite number."""
+    try:
+        value = float(reward)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise UserError(f"reward: returned {reward!r}; must return a finite number")
+    return value

@@ -66,7 +66,10 @@ def link_trace(capture: Path) -> Captured:
     the link was full for long enough."""
     times, sizes, flows = _read(capture)
     if not any(flow.payload for flow in flows):
-        raise UserError(f"{capture}: holds no data of TCP with timestamps, which tell what waited")
+        raise UserError(
+            f"{capture}: holds no data of TCP with timestamps, which tell what waited; capture 128 "
+            "bytes of each packet, and with net.ipv4.tcp_timestamps = 1"
+        )
     _check_side(capture, max(flows, key=lambda flow: flow.payload))
     count = max(1, round(float(times[-1]) / WINDOW_S))
     edges = np.linspace(0.0, max(float(times[-1]), 1e-3), count + 1)

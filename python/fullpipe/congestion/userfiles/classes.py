@@ -65,6 +65,10 @@ _KNOWN_FLAGS = (
 _METHODS = ("init", "on_ack", "on_event", "on_send", "info")
 #: How alike a mistyped name is to the right one (difflib's ratio).
 _NEARLY = 0.8
+#: Attributes of a class that the simulator reads, beside constants and variables.
+_SETTINGS = ("flags", "title")
+#: What Python says of an attribute that a class of fullpipe has not.
+_NO_ATTRIBUTE = re.compile(r"'(?:fullpipe\.)?(\w+)'(?: object)? has no attribute '(\w+)'")
 #: What other programs call methods for what `on_event` is told here.
 _ELSEWHERE = dict.fromkeys(("on_loss", "on_timeout", "on_rto", "on_ecn", "on_rtt"), "on_event")
 
@@ -174,12 +178,7 @@ def explain(identity: str, error: BaseException) -> str:
 def _explained(error: BaseException, folder: Path, files: dict[str, str], otherwise: str) -> str:
     described = traceback.TracebackException.from_exception(error)
     described.__notes__ = None  # Lines after the message, which would hide it.
-    words = list(described.format_exception_only())[-1].strip()
-    if isinstance(error, PermissionError | FileNotFoundError) and error.filename:
-        words += (
-            "; a class has no right to read files: write what it needs into a module beside it, "
-            "such as weights.py, and import that"
-        )
+    words = list(described.format_exception_only())[-1].strip() + _cure(error)
     frames = traceback.extract_tb(error.__traceback__)
     user_frames = [frame for frame in frames if Path(frame.filename).name in files] or frames[-1:]
     if isinstance(error, SyntaxError) and error.filename:
@@ -191,6 +190,24 @@ def _explained(error: BaseException, folder: Path, files: dict[str, str], otherw
     path = Path(last.filename)
     shown = folder / path.name if path.name in files else path
     return f"{shown}:{last.lineno}: in {last.name}{line}: {words}"
+
+
+def _cure(error: BaseException) -> str:
+    """What would be right, where an exception is of a kind that classes often raise; else empty."""
+    if isinstance(error, PermissionError | FileNotFoundError) and error.filename:
+        return (
+            "; a class has no right to read files: write what it needs into a module beside it, "
+            "such as weights.py, and import that"
+        )
+    if isinstance(error, AttributeError) and (missing := _NO_ATTRIBUTE.search(str(error))):
+        owner = Controller if missing[1] == "Controller" else getattr(_native, missing[1], None)
+        near = difflib.get_close_matches(missing[2], dir(owner), 1, _NEARLY)
+        return f"; did you mean {near[0]}?" if near else ""
+    if isinstance(error, TypeError) and "'float' object cannot be interp" in str(error):
+        return "; a decision is a whole number, such as int(...)"
+    if isinstance(error, OverflowError) and "integral type conversion" in str(error):
+        return "; a decision is at least 0, and a window less than 2**32"
+    return ""
 
 
 def _execute(folder: Path, main: str, files: dict[str, str], beside_folder: Path) -> ModuleType:
@@ -283,30 +300,31 @@ def _check(controller: type[Controller], called: str) -> None:
         raise UserError(f"{called}.flags: WANTS_RING needs OWNS_CWND")
     if len(controller.__name__) > _MAX_NAME:
         raise UserError(f"{called}: a name has at most {_MAX_NAME} characters")
-    _check_methods(controller, called)
+    _check_names(controller, called)
     for name in constants_of(controller):
         _row(controller, name, constants_of(controller)[name])
 
 
-def _check_methods(controller: type, called: str) -> None:
-    """Raises UserError for a method that nothing calls, and whose name is nearly one of the
+def _check_names(controller: type, called: str) -> None:
+    """Raises UserError for what nothing calls or reads, and whose name is nearly one of the
     contract's, or what such a method is called elsewhere."""
-    methods = {
-        name: value
-        for base in controller.__mro__
-        if base is not Controller
-        for name, value in vars(base).items()
-        if inspect.isfunction(value)
-    }
+    bases = [vars(base) for base in controller.__mro__ if base is not Controller]
+    own = {name: value for members in bases for name, value in members.items()}
+    methods = {name: value for name, value in own.items() if inspect.isfunction(value)}
     used = {name for method in methods.values() for name in _names_in(method.__code__)}
-    for name in sorted(methods.keys() - used - {*dir(Controller)}):
-        near = difflib.get_close_matches(name.lower().strip("_"), _METHODS, 1, _NEARLY)
-        meant = _ELSEWHERE.get(name) or (near[0] if near else None)
-        if meant:
-            raise UserError(
-                f"{called}.{name}: nothing calls this method; did you mean {meant}? "
-                f"The simulator calls {', '.join(_METHODS)}"
-            )
+    for name in sorted(own.keys() - used - {*dir(Controller)}):
+        if name in methods:
+            near = difflib.get_close_matches(name.lower().strip("_"), _METHODS, 1, _NEARLY)
+            meant = _ELSEWHERE.get(name) or (near[0] if near else None)
+            if meant:
+                raise UserError(
+                    f"{called}.{name}: nothing calls this method; did you mean {meant}? "
+                    f"The simulator calls {', '.join(_METHODS)}"
+                )
+        elif isinstance(own[name], int | str):
+            near = difflib.get_close_matches(name.lower(), _SETTINGS, 1, _NEARLY)
+            if near:
+                raise UserError(f"{called}.{name}: nothing reads it; did you mean {near[0]}?")
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
