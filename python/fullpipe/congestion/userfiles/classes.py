@@ -201,7 +201,7 @@ def _cure(error: BaseException) -> str:
         )
     if isinstance(error, AttributeError) and (missing := _NO_ATTRIBUTE.search(str(error))):
         owner = Controller if missing[1] == "Controller" else getattr(_native, missing[1], None)
-        near = difflib.get_close_matches(missing[2], dir(owner), 1, _NEARLY)
+        near = difflib.get_close_matches(missing[2], dir(owner), 1)
         return f"; did you mean {near[0]}?" if near else ""
     if isinstance(error, TypeError) and "'float' object cannot be interp" in str(error):
         return "; a decision is a whole number, such as int(...)"
