@@ -173,3 +173,9 @@ def test_a_har_may_be_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path.write_bytes(gzip.compress(bytes(2**20 + 1)))
     with pytest.raises(UserError, match="holds more than 1 MiB"):
         levels_of_har(path)
+
+
+def test_a_har_of_which_nothing_came_says_why(tmp_path: Path) -> None:
+    file = har(tmp_path, {"status": 0, "_transferSize": 0}, {"status": 200, "_transferSize": 0})
+    with pytest.raises(UserError, match=r"no answer came .* \(1 answer left out: none came; 1 an"):
+        levels_of_har(file)

@@ -104,7 +104,8 @@ def page_of_har(path: Path, page: str | None = None) -> HarPage:
         notes.append(f"{counted(count, 'answer')} left out: {why}")
     levels = _levels([answer for answer in answers if answer.wire_bytes is not None])
     if not levels:
-        raise UserError(f"{path}: log.entries: no answer came over the network")
+        why = f" ({'; '.join(notes)})" if notes else ""
+        raise UserError(f"{path}: log.entries: no answer came over the network{why}")
     return HarPage(levels, notes)
 
 

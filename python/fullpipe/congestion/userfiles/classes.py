@@ -67,6 +67,8 @@ _METHODS = ("init", "on_ack", "on_event", "on_send", "info")
 _NEARLY = 0.8
 #: Attributes of a class that the simulator reads, beside constants and variables.
 _SETTINGS = ("flags", "title")
+#: Modules of classes are named as if they lay in it.
+_PACKAGE = "fullpipe_user"
 #: What Python says of an attribute that a class of fullpipe has not.
 _NO_ATTRIBUTE = re.compile(r"'(?:fullpipe\.)?(\w+)'(?: object)? has no attribute '(\w+)'")
 #: What other programs call methods for what `on_event` is told here.
@@ -199,6 +201,10 @@ def _cure(error: BaseException) -> str:
             "; a class has no right to read files: write what it needs into a module beside it, "
             "such as weights.py, and import that"
         )
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        if error.name.startswith(_PACKAGE):
+            return "; a module beside it has no package: from weights import W, without a point"
+        return "; a class may import what is installed and files beside it, no folders"
     if isinstance(error, AttributeError) and (missing := _NO_ATTRIBUTE.search(str(error))):
         owner = Controller if missing[1] == "Controller" else getattr(_native, missing[1], None)
         near = difflib.get_close_matches(missing[2], dir(owner), 1)
@@ -213,7 +219,7 @@ def _cure(error: BaseException) -> str:
 def _execute(folder: Path, main: str, files: dict[str, str], beside_folder: Path) -> ModuleType:
     """Runs a file as a separate module. Modules that lie beside it in the cache
     (`beside_folder`) are reloaded, then unloaded."""
-    module = ModuleType(f"fullpipe_user.{Path(main).stem}")
+    module = ModuleType(f"{_PACKAGE}.{Path(main).stem}")
     path = folder / main
     module.__file__ = str(path)
     beside = {Path(name).stem for name in files if name != main}
