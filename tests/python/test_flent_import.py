@@ -317,6 +317,7 @@ def with_series(meta: dict[str, dict[str, Any]], raw_of: str = "TCP upload::1") 
 
 
 NETPERF = {"RUNNER": "NetperfDemoRunner", "UNITS": "Mbits/s", "MEAN_VALUE": 8.0}
+IPERF = {**NETPERF, "RUNNER": "IperfCsvRunner"}
 
 
 @pytest.mark.parametrize(
@@ -333,6 +334,9 @@ NETPERF = {"RUNNER": "NetperfDemoRunner", "UNITS": "Mbits/s", "MEAN_VALUE": 8.0}
         ("bulk", {**NETPERF, "COMMAND": "netperf -D -0.2 -4 -t TCP_STREAM -l 60"}, "up"),
         ("bulk down", NETPERF, "down"),
         ("bulk", {"UNITS": "Mbits/s", "MEAN_VALUE": 8.0, "ELAPSED_TIME": 10.0}, "up"),
+        ("TCP upload", {**IPERF, "COMMAND": "iperf --format m --client host --time 60"}, "up"),
+        ("TCP reno", {**IPERF, "COMMAND": "iperf3 -c host -R -t 60"}, "down"),
+        ("TCP upload", {**IPERF, "COMMAND": "iperf --udp --client host"}, None),
         # No flows of TCP, or no flows at all.
         ("TCP reno", {**NETPERF, "COMMAND": "netperf -t SCTP_STREAM -l 60"}, None),
         ("SCTP upload CS1", NETPERF, None),

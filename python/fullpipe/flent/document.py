@@ -29,6 +29,8 @@ MAX_SERIES, MAX_NAMES, MAX_NAME_LENGTH = 1000, 50_000, 500
 #: What netperf measures (-t of its command line), and which way the bytes of a TCP flow go.
 _NETPERF_TEST = re.compile(r"-t\s+([A-Z]+_[A-Z]+)")
 _NETPERF_TCP = {"TCP_STREAM": "up", "TCP_SENDFILE": "up", "TCP_MAERTS": "down"}
+#: Options of iperf: datagrams, and data towards who asks.
+_IPERF_UDP, _IPERF_DOWN = re.compile(r"\s(?:-u|--udp)\b"), re.compile(r"\s(?:-R|--reverse)\b")
 #: Names of what Flent computes from other series, where the metadata do not say so.
 _COMPUTED = re.compile(r"(?:.*[ :])?(?:sum|avg|totals?|fairness)$")
 _NO_TCP = re.compile(r"(?:UDP|SCTP|VoIP|Ping|HTTP)\b", re.IGNORECASE)
@@ -148,9 +150,9 @@ class FlentFile:
         """Series that are single TCP flows, with their direction (`up`, `down`): in the order of
         the names, numbers in them by value.
 
-        A flow is what netperf measured in Mbits/s with a test of TCP, by the runner, command and
-        units of the metadata. Older files lack these; there a flow is named after TCP, or has
-        netperf's interim results (`dur`) or end results."""
+        A flow is what netperf measured as a rate with a test of TCP, by the runner, command and
+        units of the metadata, or iperf for a series of TCP. Older files lack these; there a flow is
+        named after TCP, or has netperf's interim results (`dur`) or end results."""
         names = {*self.raw, *self.results, *self.metadata["SERIES_META"]}
         flows = (
             (name, self._direction(name))
@@ -179,9 +181,12 @@ class FlentFile:
         test = _NETPERF_TEST.search(_text(meta.get("COMMAND")))
         if "::tcp_" in name or self.is_computed(name):
             return False
+        is_rate = _RATE_UNIT.fullmatch(units) is not None
+        if runner.startswith("Iperf"):
+            has_datagrams = _IPERF_UDP.search(_text(meta.get("COMMAND"))) is not None
+            return is_rate and name.startswith("TCP ") and not has_datagrams
         if runner and not runner.startswith("Netperf"):
             return False
-        is_rate = _RATE_UNIT.fullmatch(units) is not None
         if units and not is_rate and not name.startswith("TCP "):
             return False
         if test is not None or _NO_TCP.match(name):
@@ -197,6 +202,8 @@ class FlentFile:
         test = _NETPERF_TEST.search(_text(self.series_meta(name).get("COMMAND")))
         if test is not None:
             return _NETPERF_TCP[test[1]]
+        if _IPERF_DOWN.search(_text(self.series_meta(name).get("COMMAND"))):
+            return "down"
         for text in (name, self.test):
             if _UP.search(text):
                 return "up"
