@@ -111,6 +111,19 @@ def test_payload_is_that_of_the_headers_in_every_link_layer(
     assert columns["bytes"].tolist() == [2 * PAYLOAD]
 
 
+def test_a_datagram_in_fragments_counts_once_and_whole(tmp_path: Path) -> None:
+    """RFC 791: offsets count in 8 bytes, and all fragments but the last say that more follow."""
+
+    def fragment(begin: int, end: int) -> bytes:
+        more = 0x2000 if end < len(UDP) else 0
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + end - begin, 1, more | begin // 8, 64, 17, 0)
+        return head + FROM_4 + TO_4 + UDP[begin:end]
+
+    frames = [fragment(0, 80), fragment(80, 160), fragment(160, len(UDP))]
+    columns = captures.read(written(tmp_path, pcap(101, frames))).columns
+    assert columns["bytes"].tolist() == [PAYLOAD]
+
+
 def test_frames_of_which_headers_alone_were_kept_count_whole(tmp_path: Path) -> None:
     file = written(tmp_path, pcap(1, [MACS + b"\x08\0" + IP4] * 3, kept=42, wide=True))
     assert captures.read(file).columns["bytes"].tolist() == [3 * PAYLOAD]
@@ -133,6 +146,7 @@ def test_each_interface_of_a_pcapng_has_its_link_layer_and_clock(tmp_path: Path)
     [
         (pcap(127, [bytes(40)]), r"packet 1: link layer 127 .*must be Ethernet, .*raw IP"),
         (pcap(1, [MACS + b"\x08\0" + IP4], kept=40), "packet 1: only 40 of its 242 bytes were"),
+        (pcap(1, [MACS + b"\x08\0" + IP4], kept=20), "packet 1: only 20 of its 242 bytes were"),
         (pcapng((1, 6), packets=[])[:-4], "cut off"),
         (pcapng(packets=[]) + block(6, bytes(24)), "damaged: a packet of interface 0"),
         (pcapng(packets=[]) + block(3, bytes(8)), "damaged: its packets have no times"),

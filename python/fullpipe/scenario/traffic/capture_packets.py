@@ -32,6 +32,8 @@ _LAYERS: dict[int, tuple[int | None, int]] = {
 _PPP, _PPP_TYPES = (9, 50), (b"\x00\x21", b"\x00\x57")
 _VLAN_TAGS, _PPPOE, _MPLS = (0x8100, 0x88A8, 0x9100, 0x9200), 0x8864, (0x8847, 0x8848)
 _TCP, _UDP = 6, 17
+#: Ethernet and IPv4 headers.
+_LEAST_KEPT = 14 + 20
 _READ = "Ethernet, Linux cooked, raw IP, loopback and PPP"
 
 
@@ -48,15 +50,13 @@ def packets_of(path: Path) -> Iterator[tuple[int, Any]]:
                 f"must be {_READ}"
             )
         packet = _ip_of(frame)
-        if packet is None:
-            continue
-        is_cut = packet.p in (_TCP, _UDP) and isinstance(packet.data, bytes)
-        if is_cut and len(frame.data) < frame.wire_bytes and not _is_later_fragment(packet):
+        if len(frame.data) < frame.wire_bytes and _ends_within_headers(frame, packet):
             raise UserError(
                 f"{path}: packet {number}: only {len(frame.data)} of its {frame.wire_bytes} bytes "
                 "were kept, which ends within its headers; capture 128 of each (tcpdump -s 128)"
             )
-        yield frame.at_ns, packet
+        if packet is not None:
+            yield frame.at_ns, packet
 
 
 def ip_bytes(packet: Any) -> int:
@@ -122,6 +122,14 @@ def _of_ppp(data: bytes) -> bytes:
 
 def _uint16(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + 2], "big")
+
+
+def _ends_within_headers(frame: Frame, packet: Any) -> bool:
+    """Whether what was kept of a packet lacks part of its headers of IP, TCP or UDP."""
+    if packet is None:
+        return len(frame.data) < _LEAST_KEPT
+    is_opaque = packet.p in (_TCP, _UDP) and isinstance(packet.data, bytes)
+    return is_opaque and not _is_later_fragment(packet)
 
 
 def _is_later_fragment(packet: Any) -> bool:

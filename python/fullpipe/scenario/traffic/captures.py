@@ -129,4 +129,6 @@ def _transport_of(packet: Any) -> tuple[tuple[bytes, bytes], int, bool] | None:
     payload = payload_bytes(packet, segment.off * 4 if is_tcp else 8)
     near = packet.src + struct.pack("!H", segment.sport)
     far = packet.dst + struct.pack("!H", segment.dport)
+    if not is_tcp and segment.ulen > 8:
+        payload = segment.ulen - 8  # of which the IP packet may be the first fragment
     return (near, far), payload, is_tcp
