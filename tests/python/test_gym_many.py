@@ -63,9 +63,10 @@ def test_gymnasium_makes_batches() -> None:
 def test_an_action_that_is_none_steps_no_environment_of_a_batch() -> None:
     batch = CongestionVectorEnv(SCENARIO, 2)
     batch.reset(seed=1)
-    for wrong in ([[0.5], [np.nan]], [[0.5]], [0.5, 0.5]):
+    wrong: Any
+    for wrong in ([[0.5], [np.nan]], [[0.5]], [0.5, 0.5], [[0.5], [0.5, 0.5]], [["up"], [0.5]]):
         with pytest.raises(UserError, match="action"):
-            batch.step(np.array(wrong, np.float32))
+            batch.step(wrong)
     assert batch.step(np.zeros((2, 1), np.float32))[0][:, 0] == pytest.approx(np.log2(10))
 
 
@@ -128,6 +129,28 @@ def test_rewards_of_agents_add_up_to_the_reward_of_all() -> None:
         assert sum(rewards.values()) == pytest.approx(reward)
     assert truncated == {"agent_0": True, "agent_1": True} and not any(terminated.values())
     assert decided["agent_1"] > 2 * decided["agent_0"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"agent_0": [0.0]},
+        [[0.0], [0.0]],
+        {"agent_0": ["up"], "agent_1": [0.0]},
+        {"agent_0": 0.5, "agent_1": [0.0]},
+        {"agent_0": [np.nan], "agent_1": [0.0]},
+    ],
+)
+def test_what_is_no_action_of_each_agent_is_refused_and_changes_nothing(wrong: Any) -> None:
+    scenario = SCENARIO | {"flow": [{"cc": "agent", "count": 2}]}
+    asked, spared = CongestionParallelEnv(scenario), CongestionParallelEnv(scenario)
+    asked.reset(seed=1), spared.reset(seed=1)
+    with pytest.raises(UserError, match="action"):
+        asked.step(wrong)
+    right = {"agent_0": [0.5], "agent_1": [-0.5]}
+    after = [environment.step(right)[0] for environment in (asked, spared)]
+    assert np.array_equal(after[0]["agent_0"], after[1]["agent_0"])
 
 
 def test_an_agent_leaves_when_its_flow_has_finished() -> None:

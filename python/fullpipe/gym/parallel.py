@@ -82,7 +82,7 @@ class CongestionParallelEnv:
     ) -> tuple[dict[str, Floats], Rewards, Flags, Flags, Infos]:
         """Applies the actions of all agents that are left and runs to the next decision of one.
         Raises UserError for what is no action of each, which changes nothing."""
-        if set(actions) != set(self.agents):
+        if not isinstance(actions, Mapping) or set(actions) != set(self.agents):
             raise UserError(f"actions: must be of {', '.join(self.agents) or 'no agent'}")
         wanted = [
             self._action_of(agent, actions[agent]) if agent in actions else 0.0
@@ -114,7 +114,10 @@ class CongestionParallelEnv:
         self._env.close()
 
     def _action_of(self, agent: str, action: Any) -> float:
-        values = np.asarray(action, np.float64)
+        try:
+            values = np.asarray(action, np.float64)
+        except (TypeError, ValueError):
+            raise UserError(f"action of {agent}: {action!r}; must be one number, as (1,)") from None
         if values.shape != (1,):
             raise UserError(f"action of {agent}: has the shape {values.shape}, must be (1,)")
         return float(values[0])

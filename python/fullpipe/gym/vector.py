@@ -72,7 +72,11 @@ class CongestionVectorEnv(gymnasium.vector.VectorEnv[Floats, Floats, Array]):
 
     def step(self, actions: Floats) -> tuple[Floats, Array, Array, Array, dict[str, Any]]:
         """Steps each. Raises UserError for what is no action, which steps none of them."""
-        wanted = np.asarray(actions)
+        try:
+            wanted = np.asarray(actions, np.float64)
+        except (TypeError, ValueError):
+            shape = self.action_space.shape
+            raise UserError(f"actions {actions!r}: must be numbers, as {shape}") from None
         if wanted.shape != self.action_space.shape:
             raise UserError(
                 f"actions: have the shape {wanted.shape}, not {self.action_space.shape}"
