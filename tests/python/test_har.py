@@ -105,6 +105,18 @@ def test_an_answer_counts_what_the_file_tells_of_it(
     assert levels_of_har(har(tmp_path, response)) == [[f"{size}B"]]
 
 
+def test_a_request_without_an_answer_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "page.har"
+    answers = [{"status": 200, "_transferSize": 500}, None, {}]
+    path.write_text(json.dumps({"log": {"entries": [{"response": each} for each in answers]}}))
+    page = page_of_har(path)
+    assert page.levels == [["500B"]]
+    assert page.notes == ["2 answers left out: none came"]
+    path.write_text(json.dumps({"log": {"entries": [{"request": {}}]}}))
+    with pytest.raises(UserError, match=r"log\.entries\.0\.response: is missing"):
+        levels_of_har(path)
+
+
 def test_an_answer_to_head_has_no_body(tmp_path: Path) -> None:
     path = tmp_path / "page.har"
     response = {"status": 200, "headersSize": 80, "bodySize": -1, "content": {"size": 0},

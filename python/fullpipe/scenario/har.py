@@ -220,9 +220,11 @@ def _is_body_alone(entry: Any) -> bool:
 
 def _answer(entry: Any, where: str, is_firefox: bool, counts_headers: bool) -> _Answer:
     response = entry.get("response") if isinstance(entry, dict) else None
+    start = str(entry.get("startedDateTime", "")) if isinstance(entry, dict) else ""
+    if isinstance(entry, dict) and "response" in entry and response in (None, {}):
+        return _Answer(start, 0, None, "none came")
     if not isinstance(response, dict):
         raise UserError(f"{where}.response: is missing")
-    start = str(entry.get("startedDateTime", ""))
     status = _number(response, "status", f"{where}.response")
     request = entry.get("request")
     request = request if isinstance(request, dict) else {}
@@ -284,10 +286,12 @@ def _by_parts(
         length = _content_length(response)
         if length >= 0 and (body < 0 or length < body):
             body = length
-        elif isinstance(content, dict):
+        elif body < 0 and isinstance(content, dict):
             # HAR 1.2: how many bytes compression saved.
             saved = _number(content, "compression", f"{where}.content")
-            body = max(body, unpacked) - min(max(saved, 0), max(unpacked, 0))
+            body = max(0, unpacked - max(saved, 0))
+        else:
+            body = max(body, unpacked)
     return headers + (max(0, body) if has_body else 0) or _least(response, status)
 
 
