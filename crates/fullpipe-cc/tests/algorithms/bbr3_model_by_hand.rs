@@ -665,3 +665,14 @@ fn it_asks_for_a_send_buffer_of_three_windows_and_no_threshold() {
     let hand = Hand::new("bbr3-linux");
     assert_eq!((hand.ctl.sndbuf_factor, hand.ctl.ssthresh), (3, INFINITE));
 }
+
+#[test]
+fn a_bandwidth_without_a_rest_is_not_rounded_up() {
+    // DIV_ROUND_UP: ten packets in 2^13 us are 20480 of 2^-24 packets a us, and no more.
+    let mut hand = Hand::new("bbr3");
+    let mut ack = hand.next_ack();
+    ack.interval_us = 1 << 13;
+    hand.deliver(ack);
+    let bytes_per_s = (10 * u64::from(MSS) * 1_000_000) >> 13;
+    assert_eq!(hand.cc.info().max_bw_bytes_per_s, bytes_per_s);
+}
