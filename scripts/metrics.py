@@ -38,9 +38,9 @@ backlog are tested for a drift through the window, by a straight line through te
 [How often it is right](../evidence/settling.md) was measured.
 
 Runs of the simulator that agree within 1 % may be on a **knife edge**: a moment that it repeats
-exactly, as no real path does. `run --repeat` and `compare` then try the same runs with a jitter of
-100 us, where the base RTT is 5 ms at least, and say so where goodput, completion times or a share
-move by more than 5 %.
+exactly, as no real path does. `run --repeat`, `compare` and `scorecard` then try the same runs with
+a jitter of 100 us, where the base RTT is 5 ms at least, and say so where goodput, completion times,
+a share or the item's measure move by more than 5 %.
 
 A run in which **nothing was delivered** has a problem of health, with its cause where the plan
 tells it: a buffer below a packet, random loss of everything. So has one flow of several whose
