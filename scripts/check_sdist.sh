@@ -24,4 +24,5 @@ build/alone/bin/pip install --quiet --disable-pip-version-check dist/*.whl
 cp scenarios/demo.toml build
 (cd build && alone/bin/fullpipe --version && alone/bin/fullpipe run demo.toml --out demo)
 make .venv/.fullpipe-tools
+cp "$sdist" dist # one of the tests is of it
 .venv/bin/python -m pytest tests/python/test_wheel.py
