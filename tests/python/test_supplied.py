@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,3 +163,17 @@ def test_the_list_of_a_stores_sweeps_is_a_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "store" / "sweeps.json")
     with pytest.raises(UserError, match=r"sweeps\.json: cannot be read: is a pipe"):
         store.listing()
+
+
+def test_a_small_file_takes_no_memory_for_the_largest(tmp_path: Path) -> None:
+    file = tmp_path / "small"
+    file.write_bytes(b"x" * 1000)
+    tracemalloc.start()
+    try:
+        assert read_regular(file, 1 << 30) == b"x" * 1000
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+    with pytest.raises(OSError, match="larger than 0 MiB"):
+        read_regular(file, 999)
+    assert read_regular(file, 1000) == b"x" * 1000

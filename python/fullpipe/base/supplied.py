@@ -49,7 +49,11 @@ def read_regular(path: Path | str, most_bytes: int) -> bytes:
     """The content of a regular file of at most so many bytes. Raises OSError, as above, and for a
     larger one."""
     with open_regular(path) as file:
-        content = file.read(most_bytes + 1)
+        # read() takes memory for as much as it is asked for.
+        size = min(os.fstat(file.fileno()).st_size, most_bytes)
+        content = file.read(size + 1)
+        if len(content) > size:  # it grows
+            content += file.read(most_bytes - size)
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"is larger than {most_bytes >> 20} MiB, the most that is read")
     return content
