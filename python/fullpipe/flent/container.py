@@ -7,10 +7,8 @@ It must never know what the object means.
 
 from __future__ import annotations
 
-import bz2
 import hashlib
 import json
-import zlib
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +16,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.filekind import no_such_file
 from fullpipe.base.supplied import open_regular
 from fullpipe.base.text import decoded
+from fullpipe.base.unpacking import UnpackError, unpacked
 
 #: Bounds. The largest file at hand (16 flows, 60 s) unpacks to 3 MB with 50,000 keys. The worst
 #: texts within these take some 500 MB to import (tests/python/test_flent_hostile.py).
@@ -26,8 +25,6 @@ MAX_BYTES = 48 * 2**20
 MAX_KEYS = 1_500_000
 MAX_CONTAINERS = 300_000
 MAX_VALUES = 4_000_000
-#: Every member of a compressed file costs a copy of what follows it.
-_MAX_MEMBERS = 64
 
 
 class FlentError(UserError):
@@ -39,17 +36,17 @@ def load_object(path: Path) -> tuple[dict[str, Any], str]:
     the SHA-256 of the file. NaN becomes null. Raises FlentError."""
     data = _read(path)
     digest = hashlib.sha256(data).hexdigest()
-    unpacked = _unpack(path, data)
-    if not unpacked.lstrip().startswith(b"{"):
-        _refuse_kind(path, unpacked)
-    text = _decode(path, unpacked)
+    content = _unpack(path, data)
+    if not content.lstrip().startswith(b"{"):
+        _refuse_kind(path, content)
+    text = _decode(path, content)
     _check_size(path, text)
     try:
         value = json.loads(text, parse_constant=_constant)
     except RecursionError:
         raise FlentError(f"{path}: not a Flent file: its JSON is nested too deeply") from None
     except ValueError as error:
-        _refuse_kind(path, unpacked)
+        _refuse_kind(path, content)
         raise FlentError(f"{path}: not a Flent file: its JSON is damaged: {error}") from None
     if not isinstance(value, dict):
         raise FlentError(f"{path}: not a Flent file: its JSON is no object")
@@ -80,29 +77,10 @@ def _read(path: Path) -> bytes:
 
 
 def _unpack(path: Path, data: bytes) -> bytes:
-    if data.startswith(b"\x1f\x8b"):
-        return _stream(path, data, lambda: zlib.decompressobj(wbits=31))
-    if data.startswith(b"BZh"):
-        return _stream(path, data, bz2.BZ2Decompressor)
-    return data
-
-
-def _stream(path: Path, data: bytes, new: Any) -> bytes:
-    out = bytearray()
-    for _ in range(_MAX_MEMBERS):
-        member = new()
-        try:
-            out += member.decompress(data, MAX_BYTES + 1 - len(out))
-        except (zlib.error, OSError, EOFError, ValueError) as error:
-            raise FlentError(f"{path}: cannot be unpacked: {error}") from None
-        if len(out) > MAX_BYTES:
-            raise FlentError(f"{path}: unpacks to more than {MAX_BYTES >> 20} MiB; refused")
-        if not member.eof:
-            raise FlentError(f"{path}: is truncated")
-        data = member.unused_data.lstrip(b"\0")
-        if not data:
-            return bytes(out)
-    raise FlentError(f"{path}: has more than {_MAX_MEMBERS} compressed members; refused")
+    try:
+        return unpacked(data, MAX_BYTES)
+    except UnpackError as error:
+        raise FlentError(f"{path}: {error}") from None
 
 
 def _decode(path: Path, data: bytes) -> str:

@@ -153,19 +153,18 @@ class FlentFile:
         A flow is what netperf measured as a rate with a test of TCP, by the runner, command and
         units of the metadata, or iperf for a series of TCP. Older files lack these; there a flow is
         named after TCP, or has netperf's interim results (`dur`) or end results."""
-        names = {*self.raw, *self.results, *self.metadata["SERIES_META"]}
-        flows = (
-            (name, self._direction(name))
-            for name in names
-            if self._is_flow(name) and self._measured(name)
-        )
-        return sorted(flows, key=_natural)
+        measured = filter(self._measured, self._named_flows)
+        return sorted(((name, self._direction(name)) for name in measured), key=_natural)
 
     @cached_property
     def unmeasured(self) -> list[str]:
         """Flows of which the file has no value: what should have measured them failed."""
+        return sorted(name for name in self._named_flows if not self._measured(name))
+
+    @cached_property
+    def _named_flows(self) -> list[str]:
         names = {*self.raw, *self.results, *self.metadata["SERIES_META"]}
-        return sorted(n for n in names if self._is_flow(n) and not self._measured(n))
+        return [name for name in names if self._is_flow(name)]
 
     def is_computed(self, name: str) -> bool:
         """Whether Flent made a series from others: a sum, a mean, an index."""

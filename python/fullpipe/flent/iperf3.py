@@ -4,13 +4,9 @@ RTT and retransmissions over time. Columns that iperf3 does not report are null.
 
 from __future__ import annotations
 
-import errno
-import gzip
 import hashlib
-import io
 import json
 import re
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +18,7 @@ import pyarrow as pa
 from fullpipe.base.errors import UserError
 from fullpipe.base.supplied import read_regular
 from fullpipe.base.text import decoded
+from fullpipe.base.unpacking import UnpackError, unpacked
 from fullpipe.flent.container import FlentError
 from fullpipe.flent.description import metadata_of
 from fullpipe.flent.document import clean
@@ -80,26 +77,10 @@ class Iperf3:
 def is_iperf3(path: Path) -> bool:
     """Whether a file is an iperf3 result, by its beginning or its keys."""
     try:
-        text = decoded(_unpacked(read_regular(path, _MOST_BYTES)))
-    except (OSError, ValueError, zlib.error, EOFError):
+        text = decoded(unpacked(read_regular(path, _MOST_BYTES), _MOST_BYTES))
+    except (OSError, ValueError):
         return False
     return _BEGIN.match(text) is not None or all(key in text for key in _KEYS)
-
-
-def _unpacked(data: bytes) -> bytes:
-    """The content of a file that may be compressed by gzip. Raises OSError for a larger one than is
-    read."""
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    with gzip.open(io.BytesIO(data)) as file:
-        content = file.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        raise OSError(errno.EFBIG, f"unpacks to more than {_MOST_BYTES >> 20} MiB")
-    return content
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _pasted(text: str) -> str:
@@ -116,9 +97,11 @@ def read_iperf3(path: Path) -> Iperf3:
     test of TCP."""
     try:
         data = read_regular(path, _MOST_BYTES)
-        content = _unpacked(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FlentError(f"{path}: cannot be read: {_reason(error)}") from None
+        content = unpacked(data, _MOST_BYTES)
+    except OSError as error:
+        raise FlentError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnpackError as error:
+        raise FlentError(f"{path}: {error}") from None
     try:
         text = _pasted(decoded(content))
         document = _of_stream(text) if _is_stream(text) else json.loads(text)

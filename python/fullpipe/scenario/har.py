@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 import re
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +29,7 @@ from fullpipe.base.errors import UserError
 from fullpipe.base.filekind import no_such_file
 from fullpipe.base.supplied import open_regular
 from fullpipe.base.units import counted
+from fullpipe.base.unpacking import TooLargeError, TruncatedError, UnpackError, unpacked
 
 #: Larger files hold bodies; parsing takes several times their size in memory.
 MAX_FILE_BYTES = 32 * 2**20
@@ -172,19 +172,15 @@ def _log(path: Path) -> dict[str, Any]:
 
 
 def _unpacked(path: Path, content: bytes) -> bytes:
-    if not content.startswith(b"\x1f\x8b"):
-        return content
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        unpacked = unpacker.decompress(content, MAX_FILE_BYTES)
-    except zlib.error as error:
-        raise UserError(f"{path}: its gzip is damaged: {error}") from None
-    if not unpacker.eof:
+        return unpacked(content, MAX_FILE_BYTES)
+    except (TooLargeError, TruncatedError):
         raise UserError(
             f"{path}: its gzip is cut off, or holds more than {MAX_FILE_BYTES >> 20} MiB: save the "
             "HAR without content"
-        )
-    return unpacked
+        ) from None
+    except UnpackError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def _pageref(entry: Any) -> str | None:
