@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+
+from fullpipe.base.interrupts import interrupts_taken
 
 
 @contextmanager
@@ -33,21 +34,10 @@ def session(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen
 
 @contextmanager
 def _interrupts_deferred() -> Iterator[None]:
-    """SIGINT and SIGTERM that would raise in the block raise at its end: an exception within Popen
-    would lose a process that runs already. Blocked signals would be the child's, too."""
-    noted: list[int] = []
-    is_main = threading.current_thread() is threading.main_thread()
-    raising = [
-        number
-        for number in (signal.SIGINT, signal.SIGTERM)
-        if is_main and signal.getsignal(number) is signal.default_int_handler
-    ]
-    for number in raising:
-        signal.signal(number, lambda caught, _frame: noted.append(caught))
-    try:
+    """Signals that would raise in the block raise at its end: an exception within Popen would lose
+    a process that runs already. Blocked signals would be the child's, too."""
+    taken: list[int] = []
+    with interrupts_taken(taken.append):
         yield
-    finally:
-        for number in raising:
-            signal.signal(number, signal.default_int_handler)
-        if noted:
-            signal.raise_signal(noted[0])
+    if taken:
+        signal.raise_signal(taken[0])

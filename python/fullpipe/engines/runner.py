@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fullpipe.base.errors import AlgorithmError, RunError, UserError
+from fullpipe.base.interrupts import interrupts_taken
 from fullpipe.base.writing import claimed
 from fullpipe.congestion import userfiles
 from fullpipe.engines.base import engine
@@ -188,25 +188,14 @@ def _interrupts_noted() -> Iterator[Callable[[], bool]]:
     the second one raises. Yields a function that returns whether a signal arrived."""
     noted = False
 
-    def note(_number: int, _frame: Any) -> None:
+    def note(_number: int) -> None:
         nonlocal noted
         if noted:
             raise KeyboardInterrupt
         noted = True
 
-    raising = [
-        number
-        for number in (signal.SIGINT, signal.SIGTERM)
-        if signal.getsignal(number) is signal.default_int_handler
-        and threading.current_thread() is threading.main_thread()
-    ]
-    for number in raising:
-        signal.signal(number, note)
-    try:
+    with interrupts_taken(note):
         yield lambda: noted
-    finally:
-        for number in raising:
-            signal.signal(number, signal.default_int_handler)
 
 
 @contextmanager

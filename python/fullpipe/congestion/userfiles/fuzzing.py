@@ -15,13 +15,12 @@ from typing import BinaryIO
 
 from fullpipe.base.errors import UserError
 from fullpipe.base.installed import shipped
-from fullpipe.base.sessions import session
 from fullpipe.congestion.userfiles import toolchain
 from fullpipe.congestion.userfiles.errors import explain_errors
 from fullpipe.congestion.userfiles.native import defines
 from fullpipe.congestion.userfiles.preprocessing import preprocess
 from fullpipe.congestion.userfiles.source import Source, keep
-from fullpipe.congestion.userfiles.stalls import communicate
+from fullpipe.congestion.userfiles.stalls import output_of
 
 #: Number of connections, of 1,000 calls each.
 CONNECTIONS = 2000
@@ -122,24 +121,18 @@ def _answer(command: list[str], note: BinaryIO) -> subprocess.CompletedProcess[s
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:disable_coredump=0",
     }
     try:
-        with session(
+        return output_of(
             command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
+            TIMEOUT_S,
             env=environment,
             pass_fds=(note.fileno(),),
             preexec_fn=toolchain.confined_to(command[0]),
-        ) as process:
-            output, errors = communicate(process, TIMEOUT_S)
+        )
     except subprocess.TimeoutExpired:
         raise UserError(
             f"{' '.join(command[3:])} connections of 1,000 calls took more than {TIMEOUT_S:g} s; a "
             "call is too long for a kernel"
         ) from None
-    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def _explained(source: Source, answer: subprocess.CompletedProcess[str], log: str) -> str:

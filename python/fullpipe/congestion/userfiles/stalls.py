@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from fullpipe.base.sessions import session
 
 #: How often the time of a process is counted.
 _LOOK_S = 0.25
@@ -45,6 +48,24 @@ def communicate(
         except subprocess.TimeoutExpired:
             if clock.look() >= limit_s:
                 raise
+
+
+def output_of(
+    command: Sequence[str], limit_s: float, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """What a command printed, which has no input and runs in a session of its own, with the
+    options of `subprocess.Popen`. Raises TimeoutExpired as `communicate`, and what Popen raises."""
+    with session(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        **options,
+    ) as process:
+        output, errors = communicate(process, limit_s)
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def threads_of(pid: int) -> int:

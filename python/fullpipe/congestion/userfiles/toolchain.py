@@ -20,8 +20,7 @@ from fullpipe import _native
 from fullpipe.base.errors import UserError
 from fullpipe.base.machine import needs_linux
 from fullpipe.base.scratch import scratch
-from fullpipe.base.sessions import session
-from fullpipe.congestion.userfiles.stalls import communicate
+from fullpipe.congestion.userfiles.stalls import output_of
 
 #: What cannot be run elsewhere, as `needs_linux` says it.
 CONFINED = "a congestion control in a file, which runs confined by Landlock and seccomp,"
@@ -124,18 +123,9 @@ def run(
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder), "CCACHE_DISABLE": "1"}
     try:
         # Children hold the pipes, and one in an endless loop ignores SIGTERM.
-        with session(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env=environment,
-            preexec_fn=confine,
-            pass_fds=inherits,
-        ) as process:
-            out, words = communicate(process, COMPILER_TIMEOUT_S)
+        done = output_of(
+            command, COMPILER_TIMEOUT_S, env=environment, preexec_fn=confine, pass_fds=inherits
+        )
     except OSError as error:
         raise UserError(f"{command[0]}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
@@ -145,10 +135,10 @@ def run(
         ) from None
     except subprocess.SubprocessError as error:
         raise UserError(f"{command[0]}: cannot be confined: {error}") from None
-    exceeded = _exceeded(process.returncode, words, output_bytes)
+    exceeded = _exceeded(done.returncode, done.stderr, output_bytes)
     if exceeded:
         raise UserError(f"{about}: {exceeded}; that is no algorithm")
-    return subprocess.CompletedProcess(command, process.returncode, out, words)
+    return done
 
 
 def confined_to(program: str) -> Callable[[], None]:
