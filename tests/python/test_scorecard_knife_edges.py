@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fullpipe.scorecard.comparing import Settings
 from fullpipe.scorecard.items import Item
 from fullpipe.scorecard.knife_edges import knife_edges
 from fullpipe.sweep.store import Store
@@ -34,9 +35,8 @@ def test_an_item_names_the_cell_and_what_jitter_makes_of_it(tmp_path: Path) -> N
     """One CUBIC on CAKE at 100 Mbit/s and 80 ms has another goodput where packets come 100 us
     later (test_knife_edge.py); behind a FIFO it has not."""
     line = {"rate": "100mbit", "rtt": "80ms"}
-    said = knife_edges(
-        "cubic", [_item(line, ["cake", "fifo"])], Store(tmp_path / "store", create=True)
-    )
+    store = Store(tmp_path / "store", create=True)
+    said = knife_edges("cubic", [_item(line, ["cake", "fifo"])], store, Settings())
     assert list(said) == ["edge"]
     assert said["edge"].startswith("knife edge: goodput is ")
     assert " at qdisc cake in all 3 runs, and " in said["edge"]
@@ -54,5 +54,5 @@ def test_an_item_names_the_cell_and_what_jitter_makes_of_it(tmp_path: Path) -> N
 )
 def test_where_jitter_says_nothing_it_is_not_tried(path: dict[str, Any], tmp_path: Path) -> None:
     store = Store(tmp_path / "store", create=True)
-    assert knife_edges("reno", [_item(path, ["cake"])], store, quick=True) == {}
+    assert knife_edges("reno", [_item(path, ["cake"])], store, Settings(quick=True)) == {}
     assert len(store.table("runs")) in (0, 3), "the runs of the card alone"

@@ -164,8 +164,7 @@ def _add_knife_edges(
     """Adds what a little jitter changes."""
     from fullpipe.scorecard.knife_edges import knife_edges
 
-    of = settings
-    said = knife_edges(cc, chosen, store, of.quick, of.jobs, of.on_progress, of.seeds)
+    said = knife_edges(cc, chosen, store, settings)
     for item in card["items"]:
         item["knife_edge"] = said.get(item["id"], "")
 

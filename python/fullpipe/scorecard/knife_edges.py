@@ -4,32 +4,26 @@ store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from fullpipe.metrics.knife_edge import JITTER, LEAST_RTT_S, flips, is_narrow
 from fullpipe.scorecard.change_texts import shown
+from fullpipe.scorecard.comparing import Settings
 from fullpipe.scorecard.items import Item, Measure
 from fullpipe.scorecard.values import Rows, Values, cell_labels, rows_of, values_of
 from fullpipe.sweep.cells import Cell, scenario_of
 from fullpipe.sweep.file import Sweep
-from fullpipe.sweep.schedule import Progress
 from fullpipe.sweep.store import Store
 from fullpipe.sweep.together import run_together
 
-#: Of more edges in an item, their number is said.
+#: An item with more edges gives the number of the others.
 _MOST_NAMED = 3
 
 
 def knife_edges(
-    subject: str,
-    chosen: Sequence[Item],
-    store: Store,
-    quick: bool = False,
-    jobs: int | None = None,
-    on_progress: Callable[[Progress], None] = lambda _progress: None,
-    seeds: int | None = None,
+    subject: str, chosen: Sequence[Item], store: Store, settings: Settings
 ) -> dict[str, str]:
     """What to say of items in whose cells the subject's results are knife edges, by the items' ids.
     Measures of harm, which rest on two runs, are not tried, nor are paths with jitter of their own
@@ -37,18 +31,17 @@ def knife_edges(
 
     Raises UserError as `run_card` does."""
     items = [item for item in chosen if not item.needs and _has_no_jitter(item)]
-    plain = _run(subject, items, [], store, quick, jobs, on_progress, seeds)
-    narrow = {
-        item.id: agreeing
+    plain = _run(subject, items, store, settings, [])
+    agreeing = {
+        item.id: cells
         for item, measured in zip(items, plain, strict=True)
-        if (agreeing := list(_narrow(item, measured)))
+        if (cells := list(_agreeing(item, measured)))
     }
-    tried = [item for item in items if item.id in narrow]
-    jitter = [f"path.jitter={JITTER}"]
-    changed = _run(subject, tried, jitter, store, quick, jobs, on_progress, seeds)
+    tried = [item for item in items if item.id in agreeing]
+    changed = _run(subject, tried, store, settings, [f"path.jitter={JITTER}"])
     said = {}
     for item, jittered in zip(tried, changed, strict=True):
-        edges = _edges(item, narrow[item.id], plain[items.index(item)], jittered)
+        edges = _edges(item, agreeing[item.id], jittered)
         if edges:
             more = len(edges) - _MOST_NAMED
             said[item.id] = "knife edge: " + "; ".join(
@@ -68,25 +61,34 @@ class _Measured:
     def values(self, item: Item, measure: Measure) -> Values:
         return values_of(item, measure, self.cells, None, self.rows)
 
-    def base_rtt_s(self, index: int) -> float:
+    def is_long(self, index: int) -> bool:
+        """Whether jitter is little beside a cell's RTT."""
         _, scenario = scenario_of(self.sweep, self.cells[index])
-        return scenario.path.rtt / 1e9 if scenario.path is not None else 0.0
+        return scenario.path is not None and scenario.path.rtt >= 1e9 * LEAST_RTT_S
+
+
+@dataclass(frozen=True)
+class _Agreeing:
+    """The values of a measure in a cell, whose runs agree."""
+
+    measure: Measure
+    index: int
+    values: list[float]
 
 
 def _run(
     subject: str,
     items: Sequence[Item],
-    overrides: Sequence[str],
     store: Store,
-    quick: bool,
-    jobs: int | None,
-    on_progress: Callable[[Progress], None],
-    seeds: int | None,
+    settings: Settings,
+    overrides: Sequence[str],
 ) -> list[_Measured]:
-    sweeps = [item.runs(subject, quick, "sim", seeds, overrides) for item in items]
+    sweeps = [
+        item.runs(subject, settings.quick, "sim", settings.seeds, overrides) for item in items
+    ]
     if not sweeps:
         return []
-    ran = run_together(sweeps, store, jobs, on_progress)
+    ran = run_together(sweeps, store, settings.jobs, settings.on_progress)
     if ran.interrupted:
         raise KeyboardInterrupt
     rows = rows_of(store, {key for cells in ran.cells for cell in cells for key in cell.keys})
@@ -99,25 +101,24 @@ def _has_no_jitter(item: Item) -> bool:
     return "path" in scenario and not any("jitter" in part for part in parts)
 
 
-def _narrow(item: Item, measured: _Measured) -> Iterator[tuple[Measure, int]]:
-    """Measures, with the number of the cell, in which runs agree."""
+def _agreeing(item: Item, measured: _Measured) -> Iterator[_Agreeing]:
     for measure in item.measure:
         if measure.harm:
             continue
         for index, values in enumerate(measured.values(item, measure)):
-            if is_narrow(values) and measured.base_rtt_s(index) >= LEAST_RTT_S:
-                yield measure, index
+            if is_narrow(values) and measured.is_long(index):
+                yield _Agreeing(measure, index, values)
 
 
-def _edges(
-    item: Item, narrow: Sequence[tuple[Measure, int]], plain: _Measured, jittered: _Measured
-) -> list[str]:
-    labels = cell_labels(plain.cells)
+def _edges(item: Item, agreeing: Sequence[_Agreeing], jittered: _Measured) -> list[str]:
+    labels = cell_labels(jittered.cells)
+    tables = {m.id: jittered.values(item, m) for m in item.measure if not m.harm}
     edges = []
-    for measure, index in narrow:
-        values, changed = (measured.values(item, measure)[index] for measured in (plain, jittered))
+    for cell in agreeing:
+        measure, values = cell.measure, cell.values
+        changed = tables[measure.id][cell.index]
         if flips(values, changed, measure.least):
-            where = f" at {labels[index]}" if labels[index] else ""
+            where = f" at {labels[cell.index]}" if labels[cell.index] else ""
             unit = f" {measure.unit}" if measure.unit else ""
             edges.append(
                 f"{measure.title} is {shown(fmean(values))}{unit}{where} in all {len(values)} "
