@@ -249,93 +249,122 @@ fn share_level(tested: &mut [Series]) {
 /// Shares and goodput of the flows that last through the window.
 fn of_flows(samples: &Samples, batches: &Batches) -> Vec<Series> {
     let table = &samples.flows;
-    let mut at_edges = vec![[0.0; EDGES]; table.flow.len()];
-    let sampled = &samples.flow_samples;
-    for (index, &flow) in sampled.flow_id.iter().enumerate() {
-        let Some(edges) = at_edges.get_mut(flow) else {
-            continue;
-        };
-        let seconds = sampled.t_us[index] / 1e6 - batches.late_s;
-        for (edge_s, bytes) in batches.edges_s.iter().zip(edges) {
-            if seconds <= *edge_s {
-                *bytes = sampled.counters[index][0];
+    let delivered = Delivered::of(samples, batches);
+    let lasting = lasting(samples, batches);
+    let Some(&first) = lasting.first() else {
+        return Vec::new();
+    };
+    let has_two = (lasting.iter()).any(|&flow| table.direction[flow] != table.direction[first]);
+    let mut tested = Vec::new();
+    for direction in ["up", "down"] {
+        let is_of = |flow: &&usize| table.direction[**flow] == direction;
+        let members: Vec<usize> = lasting.iter().filter(is_of).copied().collect();
+        for mut share in shares(samples, &delivered, &members, batches) {
+            if let (true, Quantity::Share(of)) = (has_two, &mut share.quantity) {
+                *of = format!("{of}, {direction}");
             }
+            tested.push(share);
         }
     }
+    tested.push(Series {
+        quantity: Quantity::Goodput,
+        part: PART_OF_GOODPUT,
+        means: delivered
+            .by(&lasting)
+            .map(|bytes| 8.0 * bytes / batches.length_s),
+    });
+    tested
+}
+
+/// What each flow had delivered at the edges of the batches, in bytes.
+struct Delivered(Vec<[f64; EDGES]>);
+
+impl Delivered {
+    fn of(samples: &Samples, batches: &Batches) -> Self {
+        let mut at_edges = vec![[0.0; EDGES]; samples.flows.flow.len()];
+        let sampled = &samples.flow_samples;
+        for (index, &flow) in sampled.flow_id.iter().enumerate() {
+            let Some(edges) = at_edges.get_mut(flow) else {
+                continue;
+            };
+            let seconds = sampled.t_us[index] / 1e6 - batches.late_s;
+            for (edge_s, bytes) in batches.edges_s.iter().zip(edges) {
+                if seconds <= *edge_s {
+                    *bytes = sampled.counters[index][0];
+                }
+            }
+        }
+        Self(at_edges)
+    }
+
+    /// In each batch, by these flows.
+    fn by(&self, flows: &[usize]) -> [f64; BATCHES] {
+        std::array::from_fn(|batch| {
+            let grown = flows
+                .iter()
+                .map(|&flow| self.0[flow][batch + 1] - self.0[flow][batch]);
+            grown.sum()
+        })
+    }
+}
+
+/// The flows that last through the window.
+fn lasting(samples: &Samples, batches: &Batches) -> Vec<usize> {
+    let table = &samples.flows;
     let lasts = |&flow: &usize| {
         let end_s = batches.edges_s[BATCHES];
         let completion_us = table.completion_us[flow];
         let is_there = completion_us.is_nan() || completion_us / 1e6 >= end_s;
         is_there && table.start_us[flow] / 1e6 <= batches.edges_s[0]
     };
-    let lasting: Vec<usize> = (0..table.flow.len()).filter(lasts).collect();
-    let delivered = |flows: &[usize]| -> [f64; BATCHES] {
-        std::array::from_fn(|batch| {
-            let grown = flows
-                .iter()
-                .map(|&flow| at_edges[flow][batch + 1] - at_edges[flow][batch]);
-            grown.sum()
-        })
+    (0..table.flow.len()).filter(lasts).collect()
+}
+
+/// Shares of the congestion controls of a direction's flows, or of the flows where all have the same
+/// one; none where nothing was delivered in a batch.
+fn shares(
+    samples: &Samples,
+    delivered: &Delivered,
+    members: &[usize],
+    batches: &Batches,
+) -> Vec<Series> {
+    let table = &samples.flows;
+    let all = delivered.by(members);
+    if all.iter().any(|&bytes| bytes <= 0.0) {
+        return Vec::new();
+    }
+    let mut parties: Vec<(&str, Vec<usize>)> = Vec::new();
+    for &flow in members {
+        let cc: &str = &table.cc[flow];
+        match parties.iter_mut().find(|(name, _)| *name == cc) {
+            Some((_, flows)) => flows.push(flow),
+            None => parties.push((cc, vec![flow])),
+        }
+    }
+    let mut part = 1.0;
+    if parties.len() == 1 && members.len() <= MAX_FLOWS {
+        if have_equal_rtts(samples, members, batches) {
+            part = PART_OF_EQUALS;
+        }
+        let alone = members.iter();
+        parties = alone
+            .map(|&flow| (&*table.flow[flow], vec![flow]))
+            .collect();
+    }
+    // The shares of two sum to 1: one test is of both.
+    let tests = match parties.len() {
+        count if count < 3 => count - 1,
+        count => count,
     };
-    let mut tested = Vec::new();
-    let has_two = lasting
-        .iter()
-        .any(|&flow| table.direction[flow] != table.direction[lasting[0]]);
-    for direction in ["up", "down"] {
-        let is_of = |flow: &&usize| table.direction[**flow] == direction;
-        let members: Vec<usize> = lasting.iter().filter(is_of).copied().collect();
-        let all = delivered(&members);
-        if all.iter().any(|&bytes| bytes <= 0.0) {
-            continue;
+    let of_party = |(name, flows): &(&str, Vec<usize>)| {
+        let bytes = delivered.by(flows);
+        Series {
+            quantity: Quantity::Share((*name).to_owned()),
+            part,
+            means: std::array::from_fn(|batch| bytes[batch] / all[batch]),
         }
-        let mut parts: Vec<(&str, Vec<usize>)> = Vec::new();
-        for &flow in &members {
-            let cc: &str = &table.cc[flow];
-            match parts.iter_mut().find(|(name, _)| *name == cc) {
-                Some((_, flows)) => flows.push(flow),
-                None => parts.push((cc, vec![flow])),
-            }
-        }
-        let mut part = 1.0;
-        if parts.len() == 1 && members.len() <= MAX_FLOWS {
-            if have_equal_rtts(samples, &members, batches) {
-                part = PART_OF_EQUALS;
-            }
-            parts = members
-                .iter()
-                .map(|&flow| (&*table.flow[flow], vec![flow]))
-                .collect();
-        }
-        // The shares of two sum to 1: one test is of both.
-        let tests = if parts.len() < 3 {
-            parts.len() - 1
-        } else {
-            parts.len()
-        };
-        for (name, flows) in parts.iter().take(tests) {
-            let bytes = delivered(flows);
-            let means = std::array::from_fn(|batch| bytes[batch] / all[batch]);
-            let label = match has_two {
-                true => format!("{name}, {direction}"),
-                false => (*name).to_owned(),
-            };
-            let quantity = Quantity::Share(label);
-            tested.push(Series {
-                quantity,
-                part,
-                means,
-            });
-        }
-    }
-    if !lasting.is_empty() {
-        let bytes = delivered(&lasting);
-        tested.push(Series {
-            quantity: Quantity::Goodput,
-            part: PART_OF_GOODPUT,
-            means: bytes.map(|bytes| 8.0 * bytes / batches.length_s),
-        });
-    }
-    tested
+    };
+    parties.iter().take(tests).map(of_party).collect()
 }
 
 /// Whether these flows' least RTTs, as known in the window, are those of one path.
