@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import dpkt
 import numpy as np
@@ -84,72 +86,66 @@ def test_the_application_of_a_captured_flow_is_that_of_the_run(tmp_path: Path) -
     assert np.median(pauses_us) == pytest.approx(80_000 - 30_000, abs=3_000)
 
 
-def test_a_capture_whose_clock_jumps_gives_a_trace_that_can_be_read(tmp_path: Path) -> None:
-    frames, times = [], [0.0, 50.0, 0.01, 60.0, 1.7e9, 0.02, 61.0]
-    near, far = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
-    syn, ack = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK
-    for src, flags, seq, number, data in [
-        (near, syn, 9, 0, b""), (far, syn | ack, 4, 10, b""), (near, ack, 10, 5, b""),
-        (near, ack, 10, 5, b"abc"), (far, ack, 5, 13, b""), (near, ack, 13, 5, b"def"),
-        (near, ack, 16, 5, b"ghi"),
-    ]:  # fmt: skip
-        ports = (80, 90) if src == near else (90, 80)
-        tcp = dpkt.tcp.TCP(
-            sport=ports[0], dport=ports[1], flags=flags, seq=seq, ack=number, data=data
-        )
-        ip = dpkt.ip.IP(src=src, dst=far if src == near else near, p=6, data=tcp)
-        ip.len = len(ip)
-        frames.append(bytes(dpkt.ethernet.Ethernet(data=ip, type=0x0800)))
-    file = tmp_path / "a.pcap"
+NEAR, FAR = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
+SYN, ACK = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK
+
+
+def _frame(src: bytes, flags: int, seq: int, ack: int, data: bytes = b"") -> bytes:
+    """A packet of a connection from port 80 of NEAR to port 90 of FAR, or back."""
+    dst, ports = (FAR, (80, 90)) if src == NEAR else (NEAR, (90, 80))
+    tcp = dpkt.tcp.TCP(sport=ports[0], dport=ports[1], flags=flags, seq=seq, ack=ack, data=data)
+    ip = dpkt.ip.IP(src=src, dst=dst, p=6, data=tcp)
+    ip.len = len(ip)
+    return bytes(dpkt.ethernet.Ethernet(data=ip, type=0x0800))
+
+
+def _columns(folder: Path, packets: Sequence[tuple[float, bytes]]) -> dict[str, Any]:
+    """The trace of a capture with these frames at these times."""
+    file = folder / "a.pcap"
     with file.open("wb") as out:
         writer = dpkt.pcap.Writer(out)
-        for time_s, frame in zip(times, frames, strict=True):
+        for time_s, frame in packets:
             writer.writepkt(frame, ts=time_s)
-    columns = captures.read(file).columns
+    return captures.read(file).columns
+
+
+def test_a_capture_whose_clock_jumps_gives_a_trace_that_can_be_read(tmp_path: Path) -> None:
+    columns = _columns(
+        tmp_path,
+        [
+            (0.0, _frame(NEAR, SYN, 9, 0)),
+            (50.0, _frame(FAR, SYN | ACK, 4, 10)),
+            (0.01, _frame(NEAR, ACK, 10, 5)),
+            (60.0, _frame(NEAR, ACK, 10, 5, b"abc")),
+            (1.7e9, _frame(FAR, ACK, 5, 13)),
+            (0.02, _frame(NEAR, ACK, 13, 5, b"def")),
+            (61.0, _frame(NEAR, ACK, 16, 5, b"ghi")),
+        ],
+    )
     assert columns["bytes"].sum() == 9
     assert columns["pause_us"].max() <= 61e6
 
 
 def test_without_the_handshake_pauses_below_the_silence_are_not_told(tmp_path: Path) -> None:
     """Sequence numbers, acknowledgments and times of two bursts that are 60 ms apart."""
-    near, far = bytes([10, 0, 0, 1]), bytes([10, 0, 0, 2])
-
-    def packet(src: bytes, flags: int, seq: int, ack: int, payload: bytes = b"") -> bytes:
-        tcp = dpkt.tcp.TCP(
-            sport=80 if src == near else 90,
-            dport=90 if src == near else 80,
-            flags=flags,
-            seq=seq,
-            ack=ack,
-            data=payload,
-        )
-        ip = dpkt.ip.IP(src=src, dst=far if src == near else near, p=6, data=tcp)
-        ip.len = len(ip)
-        return bytes(dpkt.ethernet.Ethernet(data=ip, type=0x0800))
-
-    ack = dpkt.tcp.TH_ACK
+    zero_s = 1e9
     handshake = [
-        (0.00, packet(near, dpkt.tcp.TH_SYN, 999, 0)),
-        (0.02, packet(far, dpkt.tcp.TH_SYN | ack, 499, 1000)),
-        (0.02, packet(near, ack, 1000, 500)),
+        (zero_s + 0.00, _frame(NEAR, SYN, 999, 0)),
+        (zero_s + 0.02, _frame(FAR, SYN | ACK, 499, 1000)),
+        (zero_s + 0.02, _frame(NEAR, ACK, 1000, 500)),
     ]
     data = [
-        (0.03, packet(near, ack, 1000, 500, b"a" * 700)),
-        (0.05, packet(far, ack, 500, 1700)),
-        (0.09, packet(near, ack, 1700, 500, b"b" * 300)),
+        (zero_s + 0.03, _frame(NEAR, ACK, 1000, 500, b"a" * 700)),
+        (zero_s + 0.05, _frame(FAR, ACK, 500, 1700)),
+        (zero_s + 0.09, _frame(NEAR, ACK, 1700, 500, b"b" * 300)),
         # Sent before the answer: the application did not pause.
-        (0.10, packet(near, ack, 2000, 500, b"c" * 50)),
-        (0.11, packet(far, ack, 500, 2050)),
+        (zero_s + 0.10, _frame(NEAR, ACK, 2000, 500, b"c" * 50)),
+        (zero_s + 0.11, _frame(FAR, ACK, 500, 2050)),
         # At once after the answer: it waited for the window.
-        (0.111, packet(near, ack, 2050, 500, b"d" * 20)),
+        (zero_s + 0.111, _frame(NEAR, ACK, 2050, 500, b"d" * 20)),
     ]
     sizes = []
     for packets in (handshake + data, data):
-        file = tmp_path / "a.pcap"
-        with file.open("wb") as out:
-            writer = dpkt.pcap.Writer(out)
-            for time_s, frame in packets:
-                writer.writepkt(frame, ts=1e9 + time_s)
-        columns = captures.read(file).columns
+        columns = _columns(tmp_path, packets)
         sizes.append((columns["bytes"].tolist(), columns["pause_us"].tolist()))
     assert sizes == [([700, 370], [0, 40_000]), ([1070], [0])]
