@@ -56,8 +56,8 @@ def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 def test_items_with_seeds_enough_are_run(
     compared: Any, items: list[Item], settings: dict[str, Any]
 ) -> None:
-    """Of 2n runs the least p of a permutation test is 2 over the ways to choose n of them: 1/126
-    for five each, 1/462 for six. Two tests at 1 % need 0.5 %, and four 0.25 %."""
+    """Of 2n runs the least p of a permutation test is 2 over the number of choices of n: 1/126 for
+    five each, 1/462 for six. Two tests at 1 % need 0.5 %, and four 0.25 %."""
     with pytest.raises(RanError):
         compared(items, **settings)
 

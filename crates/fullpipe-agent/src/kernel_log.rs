@@ -17,7 +17,7 @@ const RECORD_BYTES: usize = 2048;
 const MOST_BYTES: usize = 64 << 10;
 
 /// A sink that puts what the kernel logged since the last report of progress in front of the next one:
-/// so much of it is told of a machine that dies, and little is overwritten in the kernel's buffer.
+/// a machine that dies leaves what it had logged, and little is overwritten in the kernel's buffer.
 pub(crate) struct WithLog<'a> {
     sink: &'a mut dyn Sink,
     /// `None` where the kernel has no log to read.

@@ -59,7 +59,7 @@ fn opened(kind: libc::c_int, address: &libc::sockaddr_ll) -> io::Result<OwnedFd>
     }
 }
 
-/// How many packets a socket had no room for since this was asked last.
+/// How many packets a socket had no room for since the last call.
 pub(crate) fn missed(socket: &OwnedFd) -> io::Result<u32> {
     // struct tpacket_stats: packets and drops.
     let mut counted = [0u32; 2];

@@ -49,7 +49,7 @@ def read_regular(path: Path | str, most_bytes: int) -> bytes:
     """The content of a regular file of at most so many bytes. Raises OSError, as above, and for a
     larger one."""
     with open_regular(path) as file:
-        # read() takes memory for as much as it is asked for.
+        # read(n) allocates n bytes.
         size = min(os.fstat(file.fileno()).st_size, most_bytes)
         content = file.read(size + 1)
         if len(content) > size:  # it grows

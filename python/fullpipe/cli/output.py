@@ -47,8 +47,8 @@ def message(line: str, style: str | None = None) -> None:
 
 
 def warn(subject: str, reasons: Sequence[str]) -> None:
-    """Prints why a run is not to be trusted: the first line of each reason. The failure of a run,
-    whose further lines are a machine's last words, is told whole where the command ends."""
+    """Prints why a run is not to be trusted: the first line of each reason. Further lines are a
+    machine's last words, which the command prints at its end."""
     for reason in reasons:
         first, _, _ = reason.partition("\n")
         message(f"warning: {subject}: {first}", "bold red")

@@ -67,7 +67,7 @@ _METHODS = ("init", "on_ack", "on_event", "on_send", "info")
 _NEARLY = 0.8
 #: Attributes of a class that the simulator reads, beside constants and variables.
 _SETTINGS = ("flags", "title")
-#: Modules of classes are named as if they lay in it.
+#: The package in the names of classes' modules; there is none.
 _PACKAGE = "fullpipe_user"
 #: What Python says of an attribute that a class of fullpipe has not.
 _NO_ATTRIBUTE = re.compile(r"'(?:fullpipe\.)?(\w+)'(?: object)? has no attribute '(\w+)'")

@@ -43,7 +43,7 @@ def tokens_of(preprocessed: str) -> list[Token]:
     """The tokens of a preprocessor's output (`cc -E`), placed by its line markers."""
     tokens: list[Token] = []
     file, line = "", 1
-    # Blanks at the end begin no token, and each would be tried anew.
+    # Without the blanks at the end: the pattern would try each of them as a beginning.
     for match in _TOKEN.finditer(preprocessed.rstrip(" \t\r\f\v")):
         kind = match.lastgroup
         assert kind is not None

@@ -56,7 +56,7 @@ def prepare(core: int | None) -> None:
 def last_words(console: list[str]) -> list[str]:
     """The console from the first line on that says what is wrong: what an oops says of its place,
     registers and calls comes after it, and a panic that it causes last. A warning counts where
-    nothing worse is said."""
+    the console has nothing worse."""
     for words in _VERDICTS:
         for number, line in enumerate(console):
             if any(word in line for word in words):

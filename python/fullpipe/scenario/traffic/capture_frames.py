@@ -1,5 +1,6 @@
 """The frames of a packet capture in pcap or pcapng (draft-ietf-opsawg-pcap, -pcapng). A capture is
-untrusted input, and is read frame by frame.
+untrusted input, and is read frame by frame. dpkt reads all interfaces of a pcapng by the clock and
+link layer of the first.
 """
 
 from __future__ import annotations
